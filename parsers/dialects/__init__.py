@@ -1,0 +1,1 @@
+"""Training-log dialects as data: one TOML file per framework."""

@@ -1,0 +1,1 @@
+"""Failure signatures as data: one TOML file per family."""

@@ -1,0 +1,1 @@
+"""From facts to answers: lake, timeline, reports and the command line."""

@@ -1,0 +1,1 @@
+"""Reports: HTML, Markdown and JSON from the timeline tables."""

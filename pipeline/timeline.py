@@ -1,0 +1,159 @@
+"""Run the stages of `sql/` over a lake's facts and publish the timeline tables.
+
+A stage is one statement in a file `NNN_name.sql`; it makes the table `name`. Stages run in the order
+of their numbers on one connection. Between two of them, connected attempts are found by SciPy.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import uuid
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipeline import database
+from pipeline.errors import LakeError
+from pipeline.lake import TIMELINE_LINK
+from pipeline.resources import sql_dir
+from pipeline.schema import TIMELINE_TABLES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from parsers.tables import Table
+
+LINK_STAGE = "run_link"
+"""The stage behind which connected attempts are put together."""
+
+
+@dataclass(frozen=True)
+class TimelineSummary:
+    """What a rebuild made: rows per published table."""
+
+    n_rows: dict[str, int]
+
+
+@dataclass(frozen=True)
+class Violation:
+    """Rows that break an invariant: the check, its meaning and the first rows as text."""
+
+    check: str
+    meaning: str
+    n_rows: int
+    examples: tuple[str, ...]
+
+
+def rebuild(lake: Path) -> TimelineSummary:
+    """Rebuild all timeline tables of a lake and publish them in one atomic step.
+
+    A second rebuild on the same lake waits for the first. The old tables stay readable until the
+    new ones are complete.
+    """
+    with _one_at_a_time(lake):
+        con = database.new_connection(spill_to=lake)
+        database.register_facts(con, lake)
+        run_stages(con)
+        staging = lake / f".timeline-{uuid.uuid4().hex}"
+        staging.mkdir()
+        try:
+            n_rows = {t.name: _export(con, t, staging) for t in TIMELINE_TABLES}
+        except BaseException:
+            shutil.rmtree(staging)
+            raise
+        _publish(lake, staging)
+    return TimelineSummary(n_rows)
+
+
+def run_stages(con: duckdb.DuckDBPyConnection) -> None:
+    """Make every table of `sql/` on a connection that has the raw facts."""
+    for path in sorted(sql_dir().glob("*.sql")):
+        name = path.stem.split("_", 1)[1]
+        text = path.read_text()
+        if name == "macros":
+            con.execute(text)
+            continue
+        try:
+            con.execute(f"create or replace temp table {name} as\n{text}")
+        except duckdb.Error as error:
+            error.add_note(f"while making {name} ({path.name})")
+            raise
+        if name == LINK_STAGE:
+            con.register("attempt_component", _components(con))
+
+
+def _components(con: duckdb.DuckDBPyConnection) -> pa.Table:
+    """(attempt_id, component): attempts connected by used links share a component number."""
+    import numpy as np
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    ids = [r[0] for r in con.sql("select attempt_id from attempt_all order by all").fetchall()]
+    place = {attempt_id: i for i, attempt_id in enumerate(ids)}
+    links = con.sql(
+        "select prev_attempt_id, attempt_id from run_link where is_used order by all"
+    ).fetchall()
+    pairs = np.array([(place[a], place[b]) for a, b in links], dtype=np.int64).reshape(-1, 2)
+    graph = coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(len(ids),) * 2)
+    labels = connected_components(graph, directed=False)[1] if ids else np.array([], np.int32)
+    return pa.table({"attempt_id": pa.array(ids, pa.string()), "component": labels})
+
+
+def check(lake: Path) -> list[Violation]:
+    """Every invariant of `sql/checks/` that the lake breaks, with its first rows."""
+    con = database.connect(lake)
+    violations = []
+    for path in sorted((sql_dir() / "checks").glob("*.sql")):
+        text = path.read_text()
+        rows = con.execute(text).fetchmany(1000)
+        if rows:
+            meaning = text.splitlines()[0].removeprefix("-- ")
+            examples = tuple(str(row) for row in rows[:5])
+            violations.append(Violation(path.stem, meaning, len(rows), examples))
+    return violations
+
+
+def _export(con: duckdb.DuckDBPyConnection, table: Table, folder: Path) -> int:
+    """Write one table under its schema; the number of its rows."""
+    reader = con.table(table.name).to_arrow_reader(250_000)
+    names = table.schema.names
+    n_rows = 0
+    path = folder / f"{table.name}.parquet"
+    with pq.ParquetWriter(path, table.schema, compression="zstd") as writer:
+        for batch in reader:
+            rows = pa.table(batch.to_pydict() if not batch.num_rows else batch).select(names)
+            writer.write_table(rows.cast(table.schema))
+            n_rows += rows.num_rows
+    with path.open("rb") as handle:
+        os.fsync(handle.fileno())
+    return n_rows
+
+
+def _publish(lake: Path, staging: Path) -> None:
+    """Let the timeline link point to `staging`, then remove older timelines."""
+    link = lake / TIMELINE_LINK
+    if link.exists() and not link.is_symlink():
+        raise LakeError(
+            f"{link} is a folder that wallsplit did not make; "
+            "expected a link to the current timeline. Move it away and run again."
+        )
+    pointer = lake / f".timeline-link-{uuid.uuid4().hex}"
+    pointer.symlink_to(staging.name)
+    pointer.replace(link)
+    for old in lake.glob(".timeline-*"):
+        if old.name != staging.name and old.is_dir() and not old.is_symlink():
+            shutil.rmtree(old)
+
+
+@contextmanager
+def _one_at_a_time(lake: Path) -> Iterator[None]:
+    with (lake / ".timeline.lock").open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield

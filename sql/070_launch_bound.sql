@@ -1,0 +1,55 @@
+-- One row per process start that a log shows, with its stretch of the file [seq_from, seq_to).
+-- A start marker opens a launch when something (steps, an evaluation, an exit) ended the one
+-- before; repeated markers of one start, or of several ranks, do not.
+-- Reads: train_line_used, fault_line, step_source.
+with ends as (
+    select file_id, seq, true as is_exit
+    from train_line_used
+    where kind in ('step', 'evaluation', 'checkpoint_save', 'shutdown')
+    union all
+    select fault_line.file_id, fault_line.seq, fault_line.is_exit
+    from fault_line
+    where fault_line.is_trouble and file_id in (select file_id from step_source)
+),
+
+starts as (
+    select t.file_id, t.seq
+    from train_line_used as t
+    join step_source as s using (file_id)
+    where
+        t.kind in (
+            'attempt_start', 'imports_done', 'dist_init', 'model_built', 'data_built', 'compile',
+            'train_start', 'checkpoint_load', 'resume', 'fresh_start')
+        and coalesce(t.rank, -1) = s.marker_rank
+),
+
+starts_with_end as (
+    select starts.*, ends.seq as last_exit_seq
+    from starts
+    asof left join (select * from ends where is_exit) as ends
+        on starts.file_id = ends.file_id and starts.seq > ends.seq
+),
+
+new_starts as (
+    select *
+    from starts_with_end
+    qualify
+        last_exit_seq > coalesce(lag(seq) over (partition by file_id order by seq), -1)
+),
+
+bounds as (
+    -- the stretch begins behind the last trouble of the process before
+    select new_starts.file_id, ends.seq + 1 as seq_from
+    from new_starts
+    asof join ends on new_starts.file_id = ends.file_id and new_starts.seq > ends.seq
+    union all
+    select file_id, 0 as seq_from from step_source
+)
+
+select
+    file_id,
+    row_number() over launches as launch_in_file,
+    seq_from,
+    coalesce(lead(seq_from) over launches, 9223372036854775807) as seq_to
+from bounds
+window launches as (partition by file_id order by seq_from)

@@ -1,0 +1,107 @@
+-- One row per launch of a run, in order, with how it ended; an attempt without a log counts as one
+-- launch of which nothing is known.
+-- Reads: run_member, launch_span, fault_line, attempt_step_all, job_attempt.
+with launches as (
+    select
+        m.run_id, m.attempt_id, m.ordinal, m.start_at_us, m.until_us as attempt_until_us,
+        m.end_kind, m.n_gpus, m.is_open, m.scheduler is null as is_log_only,
+        s.* exclude (attempt_id, cluster, is_log_only),
+        row_number() over (
+            partition by m.run_id
+            order by m.ordinal, s.from_us nulls first, s.file_id, s.launch_in_file
+        ) as launch_no,
+        coalesce(row_number() over last_first = 1, true) as is_last_of_attempt
+    from run_member as m
+    left join launch_span as s using (attempt_id)
+    window last_first as (
+        partition by m.run_id, m.ordinal
+        order by s.from_us desc nulls last, s.file_id desc, s.launch_in_file desc)
+),
+
+tail as (
+    -- what the log says behind the last step
+    select
+        l.run_id, l.launch_no,
+        bool_or(f.is_trouble and f.domain <> 'operator' and f.mode in ('fail_stop', 'hang'))
+            as has_trouble,
+        bool_or(f.role = 'root' and f.domain = 'operator') as has_operator_stop
+    from launches as l
+    join launch_bound as b using (file_id, launch_in_file)
+    join fault_line as f
+        on f.file_id = l.file_id
+        and f.seq >= b.seq_from and f.seq < b.seq_to
+        and f.seq > coalesce(l.last_step_seq, -1)
+    group by all
+),
+
+failed_step as (
+    select distinct attempt_id
+    from attempt_step_all
+    where state_base in ('FAILED', 'OUT_OF_MEMORY', 'NODE_FAIL')
+),
+
+in_order as (
+    select
+        l.*,
+        coalesce(tail.has_trouble, false) as has_trouble,
+        coalesce(tail.has_operator_stop, false) as has_operator_stop,
+        failed_step.attempt_id is not null as has_failed_step,
+        coalesce(l.shutdown_seq > coalesce(l.last_step_seq, -1), false) as has_shutdown,
+        lead(l.launch_no) over run_order is not null as has_successor,
+        lead(l.first_step) over run_order as next_first_step
+    from launches as l
+    left join tail using (run_id, launch_no)
+    left join failed_step using (attempt_id)
+    window run_order as (partition by l.run_id order by l.launch_no)
+),
+
+judged as (
+    select
+        *,
+        case
+            when not is_last_of_attempt then
+                case
+                    when has_shutdown and next_first_step > last_step then 'planned: clean hand-over'
+                    else 'failed: process ended inside its allocation'
+                end
+            when is_log_only then
+                case
+                    when has_operator_stop then 'planned: operator or scheduler stop in the log'
+                    when has_shutdown and shutdown_detail in ('walltime', 'exit_interval', 'sigterm')
+                        then 'planned: the log says ' || shutdown_detail
+                    when has_shutdown and shutdown_detail = 'aborted'
+                        then 'failed: the log says aborted'
+                    when has_shutdown and has_successor and next_first_step <= last_step
+                        then 'failed: end marker, yet steps were repeated'
+                    when has_shutdown and has_successor then 'planned: end marker in the log'
+                    when has_shutdown then 'completed: end marker in the log'
+                    when has_successor then 'failed: no end marker, started again'
+                    when has_trouble then 'failed: errors behind the last step'
+                    else 'open: the log just stops'
+                end
+            when end_kind = 'completed' then
+                case when has_successor then 'planned: completed, then continued'
+                    else 'completed: accounting' end
+            when end_kind in ('timeout', 'deadline', 'preempt', 'resize') then 'planned: ' || end_kind
+            when end_kind in (
+                'app_fail', 'oom', 'node_fail', 'boot_fail', 'launch_fail', 'evicted')
+                then 'failed: ' || end_kind
+            when end_kind in ('cancel_user', 'cancel_system') then
+                case when has_trouble then 'failed: cancelled behind errors'
+                    else 'planned: ' || end_kind end
+            when end_kind = 'requeue_unspecified' then
+                case when has_trouble or has_failed_step then 'failed: requeued behind errors'
+                    else 'planned: requeued without any error' end
+            when is_open or end_kind = 'open' then 'open: accounting'
+            when has_trouble then 'failed: errors behind the last step'
+            else 'unknown: ' || end_kind
+        end as verdict
+    from in_order
+)
+
+select
+    * exclude (verdict),
+    split_part(verdict, ': ', 1) as end_state,
+    split_part(verdict, ': ', 2) as end_rule
+from judged
+order by run_id, launch_no

@@ -1,0 +1,71 @@
+-- One row per checkpoint save of a run, with the step it holds and whether it became durable.
+-- A blocking save is durable once its end is printed or a step follows it; a background one once its
+-- end is printed. A checkpoint that a later launch loaded was durable whatever was printed.
+-- Reads: run_launch, launch_line, event_clock, step_line.
+with saves as (
+    select
+        r.run_id, r.launch_no, l.file_id, l.launch_in_file, l.seq, l.line, l.byte_offset,
+        l.kind, l.phase, l.step_to, l.checkpoint_path, l.checkpoint_tier,
+        coalesce(l.is_async, false) as is_async, c.at_us
+    from launch_line as l
+    join run_launch as r using (file_id, launch_in_file)
+    join event_clock as c using (file_id, seq)
+    where l.kind in ('checkpoint_save', 'checkpoint_commit')
+),
+
+begins as (
+    select * from saves where kind = 'checkpoint_save' and phase <> 'end'
+),
+
+ends as (
+    select * from saves where kind = 'checkpoint_commit' or phase = 'end'
+),
+
+steps as (
+    select s.file_id, s.launch_in_file, s.seq, s.step_to
+    from step_line as s
+),
+
+located as (
+    select begins.*, coalesce(begins.step_to, steps.step_to) as step
+    from begins
+    asof left join steps
+        on begins.file_id = steps.file_id and begins.launch_in_file = steps.launch_in_file
+        and begins.seq >= steps.seq
+),
+
+followed as (
+    select located.*, steps.seq as next_step_seq
+    from located
+    asof left join steps
+        on located.file_id = steps.file_id and located.launch_in_file = steps.launch_in_file
+        and located.seq <= steps.seq
+),
+
+closed as (
+    select
+        f.*,
+        min(ends.at_us) as durable_us
+    from followed as f
+    left join ends
+        on ends.run_id = f.run_id and ends.launch_no = f.launch_no and ends.seq > f.seq
+        and (ends.step_to is null or ends.step_to = f.step)
+        and (f.is_async or ends.seq < coalesce(f.next_step_seq, 9223372036854775807))
+    group by all
+),
+
+loaded as (
+    select r.run_id, r.launch_no, coalesce(r.resume_step, r.first_step - 1) as step
+    from run_launch as r
+    where coalesce(r.resume_step, r.first_step - 1) > 0
+)
+
+select
+    c.* exclude (kind, phase, step_to, next_step_seq, launch_in_file),
+    c.durable_us is not null
+    or (not c.is_async and c.next_step_seq is not null)
+    or exists (
+        select 1 from loaded
+        where loaded.run_id = c.run_id and loaded.launch_no > c.launch_no and loaded.step = c.step
+    ) as is_durable
+from closed as c

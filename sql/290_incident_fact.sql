@@ -1,0 +1,63 @@
+-- One row per fact that speaks of an incident: lines of the launch's own log from 10 minutes before
+-- the onset on, other logs of its attempt and of its nodes in [onset - 10 min, end + 2 min].
+-- Reads: incident_end, run_launch, run_member, launch_bound, fault_line, file_attempt.
+with ends as (
+    select
+        e.incident_id, e.run_id, e.launch_no, e.attempt_id,
+        e.onset_us - 600000000 as since_us,
+        e.ended_us + 120000000 as until_us,
+        r.file_id, r.last_step_seq, b.seq_from, b.seq_to
+    from incident_end as e
+    join run_launch as r using (run_id, launch_no)
+    left join launch_bound as b using (file_id, launch_in_file)
+    where not e.is_skips
+),
+
+own_log as (
+    select ends.incident_id, f.file_id, f.seq, f.signature_id, 'log of the launch' as found_by
+    from ends
+    join fault_line as f
+        on f.file_id = ends.file_id and f.seq >= ends.seq_from and f.seq < ends.seq_to
+    where
+        f.seq > coalesce(ends.last_step_seq, -1)
+        or f.stated_us between ends.since_us and ends.until_us
+),
+
+attempt_logs as (
+    select ends.incident_id, f.file_id, f.seq, f.signature_id, 'log of the attempt' as found_by
+    from ends
+    join file_attempt as fa on fa.attempt_id = ends.attempt_id
+    join fault_line as f
+        on f.file_id = fa.file_id and f.stated_us between ends.since_us and ends.until_us
+    where f.file_id is distinct from ends.file_id
+),
+
+nodes as (
+    select ends.*, split_part(unnest(m.nodes), '.', 1) as host
+    from ends
+    join run_member as m using (run_id, attempt_id)
+),
+
+node_logs as (
+    select nodes.incident_id, f.file_id, f.seq, f.signature_id, 'node and time' as found_by
+    from nodes
+    join fault_line as f
+        on split_part(f.node, '.', 1) = nodes.host
+        and f.stated_us between nodes.since_us and nodes.until_us
+    where f.file_id is distinct from nodes.file_id
+),
+
+every_fact as (
+    select * from own_log
+    union all by name
+    select * from attempt_logs
+    union all by name
+    select * from node_logs
+)
+
+select distinct on (e.incident_id, f.file_id, f.seq, f.signature_id)
+    e.incident_id, e.found_by, f.*
+from every_fact as e
+join fault_line as f using (file_id, seq, signature_id)
+where f.mode <> 'benign'
+order by e.incident_id, f.file_id, f.seq, f.signature_id, e.found_by
