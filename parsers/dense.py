@@ -1,0 +1,200 @@
+"""Dense step lines in bulk: the columns of thousands of equal lines at once, by Polars.
+
+The first line of a block that a key-value rule reads becomes a template: its launcher prefix, the
+width of its time, its keys by position. All lines that fit it exactly are split and cast as columns;
+a line that differs in anything is left for the rule itself, so both ways give the same rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+
+from parsers.formats import Block
+from parsers.prefixes import peel
+from parsers.tables import StampKind, StampSource
+from parsers.training import _FLOATS, _INTEGERS, MAX_STEP, KeyValues, Rejected, Rule
+
+MAX_TEMPLATES = 32
+"""Interleaved ranks and forks need some; a block with more is read line by line."""
+
+_HIGH_TO_MARK = bytes(b if b < 128 else ord("?") for b in range(256))
+_TIME_FORMATS = {19: "%Y-%m-%d %H:%M:%S", 26: "%Y-%m-%d %H:%M:%S%.6f"}
+
+
+@dataclass(frozen=True)
+class DenseRows:
+    """Train events read in bulk, and the lines of the block that are left to be read singly."""
+
+    rows: list[pa.Table]
+    leftover: npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class _Template:
+    """How the lines of one writer look: constants around the values."""
+
+    n_pieces: int
+    head_at: int  # piece that holds time and step
+    before_time: str | None  # text up to the time; None where the lines have none
+    time_width: int
+    before_step: str  # text between the time (or the line's begin) and the step
+    fields: tuple[tuple[int, str, str], ...]  # (piece, "key:", name)
+    rank: int | None
+    node: str | None
+
+
+def read_dense(block: Block, rule: Rule, literal: str, file_id: str) -> DenseRows:
+    """Bulk rows of all lines of the block that hold `literal` and fit a template of `rule`."""
+    lines = _lines_with(block, literal)
+    parts: list[pa.Table] = []
+    for _ in range(MAX_TEMPLATES):
+        if lines.is_empty():
+            break
+        template = _learn(lines["text"][0], rule)
+        if template is None:
+            break
+        read = _read(lines, template)
+        fits = read["fits"]
+        if not fits[0]:
+            break
+        parts.append(_rows(read.filter(fits), template, rule, block, file_id))
+        lines = lines.filter(~fits)
+    return DenseRows(parts, lines["line"].to_numpy().astype(np.int64))
+
+
+def _lines_with(block: Block, literal: str) -> pl.DataFrame:
+    """(line, text) of the lines that hold the literal; high bytes become `?`, one for one."""
+    data = bytes(block.data)
+    if not data.isascii():
+        data = data.translate(_HIGH_TO_MARK)
+    offsets = np.append(block.starts, len(data)).astype(np.int64)
+    text = pa.Array.from_buffers(
+        pa.large_string(), len(block.starts), [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+    )
+    frame = pl.DataFrame({"text": pl.from_arrow(text)}).with_row_index("line")
+    found = frame.filter(pl.col("text").str.contains(literal, literal=True))
+    return found.with_columns(pl.col("text").str.strip_suffix("\n").str.strip_suffix("\r"))
+
+
+def _learn(text: str, rule: Rule) -> _Template | None:
+    """The template of a line; None where the rule does not read it or a prefix tells a time."""
+    peeled = peel(text)
+    match = rule.regex.search(peeled.payload)
+    kv = rule.kv
+    if kv is None or match is None or peeled.stamp is not None or not kv.is_closed:
+        return None
+    if not text.endswith(peeled.payload) or "\r" in text or len(rule.apply(peeled.payload)) != 1:
+        return None
+    if isinstance(rule.apply(peeled.payload)[0], Rejected):
+        return None
+    shift = len(text) - len(peeled.payload)
+    pieces = text.split(kv.sep)
+    head_at = text[: shift + match.start("step")].count(kv.sep)
+    head_from = sum(len(p) + len(kv.sep) for p in pieces[:head_at])
+    step_from = shift + match.start("step") - head_from
+    head = pieces[head_at]
+    before_time, width, step_text_from = None, 0, 0
+    if match["ts"] is not None:
+        time_from = shift + match.start("ts") - head_from
+        width = len(match["ts"])
+        if width not in _TIME_FORMATS or "T" in match["ts"] or "," in match["ts"]:
+            return None
+        before_time, step_text_from = head[:time_from], time_from + width
+    elif peeled.line_stamp is not None:
+        return None
+    return _Template(
+        n_pieces=len(pieces), head_at=head_at, before_time=before_time, time_width=width,
+        before_step=head[step_text_from:step_from].rstrip(" "),
+        fields=_fields(pieces, kv, head_at), rank=peeled.rank, node=peeled.node,
+    )  # fmt: skip
+
+
+def _fields(pieces: list[str], kv: KeyValues, head_at: int) -> tuple[tuple[int, str, str], ...]:
+    fields = []
+    for at, piece in enumerate(pieces[:-1]):
+        key, assign, _ = piece.partition(kv.assign)
+        name = kv.map.get(key.strip())
+        if at > head_at and assign and name is not None:
+            fields.append((at, key + assign, name))
+    # a key that stands twice: the last one counts, as in a dict
+    return tuple({name: (at, key, name) for at, key, name in fields}.values())
+
+
+def _read(lines: pl.DataFrame, template: _Template) -> pl.DataFrame:
+    """Typed columns of every line, and `fits`: whether the line is exactly of the template."""
+    pieces = pl.col("text").str.split_exact("|", template.n_pieces - 1)
+    split = lines.with_columns(pieces.alias("piece"))
+
+    def piece(at: int) -> pl.Expr:
+        return pl.col("piece").struct.field(f"field_{at}")
+
+    head, fits = piece(template.head_at), [
+        pl.col("text").str.count_matches("|", literal=True) == template.n_pieces - 1,
+        piece(template.n_pieces - 1).str.strip_chars(" ") == "",
+    ]  # fmt: skip
+    columns: dict[str, pl.Expr] = {}
+    if template.before_time is not None:
+        fits.append(head.str.starts_with(template.before_time))
+        at = len(template.before_time)
+        columns["stamp_us"] = (
+            head.str.slice(at, template.time_width)
+            .str.to_datetime(_TIME_FORMATS[template.time_width], strict=False, time_unit="us")
+            .cast(pl.Int64)
+        )
+        head = head.str.slice(at + template.time_width)
+    fits.append(head.str.starts_with(template.before_step))
+    step = head.str.slice(len(template.before_step)).str.split_exact("/", 1)
+    for name, number in (("step_to", "field_0"), ("total_steps", "field_1")):
+        columns[name] = _count(step.struct.field(number))
+    for at, key, name in template.fields:
+        fits.append(piece(at).str.starts_with(key))
+        value = piece(at).str.slice(len(key))
+        if name in _INTEGERS:
+            columns[_INTEGERS[name]] = _count(value)
+        else:
+            column, factor = _FLOATS.get(name, (None, 1.0))
+            if column is None:  # a time or a text inside the pairs: not for the bulk path
+                return lines.with_columns(pl.lit(value=False).alias("fits"))
+            number = value.str.strip_chars(" ").cast(pl.Float64, strict=False) * factor
+            if column in ("duration_ms", "step_ms"):
+                number = pl.when(number.is_between(0, 1e12)).then(number)
+            columns[column] = number
+    typed = split.with_columns(**columns)
+    read = pl.all_horizontal(*fits, *[pl.col(c).is_not_null() for c in columns])
+    return typed.with_columns(read.fill_null(value=False).alias("fits")).drop("piece")
+
+
+def _count(text: pl.Expr) -> pl.Expr:
+    digits = text.str.strip_chars(" ")
+    number = digits.cast(pl.Int64, strict=False)
+    return pl.when(number.is_between(0, MAX_STEP)).then(number)
+
+
+def _rows(
+    read: pl.DataFrame, template: _Template, rule: Rule, block: Block, file_id: str
+) -> pa.Table:
+    index = read["line"].to_numpy().astype(np.int64)
+    offsets = block.byte_offset + block.starts[index]
+    values = read.drop("line", "text", "fits")
+    constants: dict[str, object] = {
+        "file_id": file_id, "rank": template.rank, "node": template.node, "dialect": rule.dialect,
+        "phase": "instant", **rule.emit, **rule.set,
+    }  # fmt: skip
+    if "stamp_us" in values.columns:
+        width = template.time_width
+        constants |= {
+            "stamp_kind": str(StampKind.LOCAL), "stamp_source": str(StampSource.INLINE),
+            "stamp_resolution_s": 1e-6 if width > 19 else 1.0,
+        }  # fmt: skip
+    frame = values.with_columns(
+        line=pl.Series(block.first_line + index),
+        byte_offset=pl.Series(offsets),
+        seq=pl.Series(offsets),
+        **{k: pl.lit(v) for k, v in constants.items() if v is not None},
+    )
+    return frame.to_arrow(compat_level=pl.CompatLevel.oldest())
