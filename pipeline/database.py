@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import duckdb
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from parsers.tables import FACT_TABLES
 from pipeline.lake import LEDGER, committed_batches, timeline_dir
@@ -74,15 +73,15 @@ def register_facts(con: duckdb.DuckDBPyConnection, lake: Path) -> None:
     _register(con, LEDGER.name, LEDGER.schema, batches, "raw_file")
     con.execute(_LIVE)
     for table in FACT_TABLES:
-        _register(con, table.name, table.schema, batches, "every_fact")
-        con.sql(
-            """
-            select f.*
-            from every_fact as f
-            join file_live as l using (file_id, batch)
-            where l.live_until is null or f.byte_offset < l.live_until
-            """
-        ).create_view(f"raw_{table.name}")
+        _register(con, table.name, table.schema, batches, f"every_{table.name}")
+        facts = con.table(f"every_{table.name}").set_alias("f")
+        alive = con.table("file_live").set_alias("l")
+        (
+            facts.join(alive, "f.file_id = l.file_id and f.batch = l.batch")
+            .filter("l.live_until is null or f.byte_offset < l.live_until")
+            .project("f.*")
+            .create_view(f"raw_{table.name}")
+        )
 
 
 def _register(
@@ -100,8 +99,3 @@ def _register(
     con.read_parquet(
         files, hive_partitioning=True, union_by_name=True
     ).create_view(view)  # fmt: skip
-
-
-def read_ledger(batch: Path) -> pa.Table:
-    """The ledger rows of one batch folder."""
-    return pq.read_table(batch / f"{LEDGER.name}.parquet")

@@ -21,6 +21,10 @@ starts as (
             'attempt_start', 'imports_done', 'dist_init', 'model_built', 'data_built', 'compile',
             'train_start', 'checkpoint_load', 'resume', 'fresh_start')
         and coalesce(t.rank, -1) = s.marker_rank
+    -- a bar that begins is only a start where nothing better says so: every rank may draw one
+    qualify
+        coalesce(t.detail, '') <> 'progress_bar'
+        or bool_and(coalesce(t.detail, '') = 'progress_bar') over (partition by t.file_id)
 ),
 
 starts_with_end as (

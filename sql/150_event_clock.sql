@@ -1,7 +1,8 @@
 -- One row per training-log line with its resolved instant.
 -- A line without a time of its own takes it from the last fixed point before it in its launch, plus
 -- what the launch's own clock says has passed since: the elapsed time of its progress bar, or the
--- sum of stated durations. It is never later than the next fixed point. Without any fixed point the
+-- sum of stated durations. It never lies later than the next fixed point and that clock allow (a
+-- bar may be printed long after its time, when output is buffered). Without any fixed point the
 -- start of the attempt (scheduler), else the modification time of the file at its end (mtime), is one.
 -- Reads: launch_line, step_line, launch_stamp, launch_attempt, job_attempt, file_state.
 with every_line_stated as (
@@ -108,8 +109,9 @@ placed as (
         p.*,
         case
             when p.before_us is not null then
-                least(p.before_us + p.clock_us - p.before_clock_us,
-                    case when p.after_us is not null then greatest(p.after_us, p.before_us) end)
+                least(
+                    p.before_us + p.clock_us - p.before_clock_us,
+                    p.after_us - (p.after_clock_us - p.clock_us))
             when p.after_us is not null then p.after_us - (p.after_clock_us - p.clock_us)
             when a.start_at_us is not null then a.start_at_us + p.clock_us
             else f.modified_us - (p.last_clock_us - p.clock_us)

@@ -29,6 +29,7 @@ steps as (
         any_value(s.resume_step) as resume_step,
         min(s.seq) as first_step_seq,
         max(s.seq) as last_step_seq,
+        max(s.seq, 2)[2] as before_last_step_seq,
         max(c.at_us) as last_step_us
     from step_line as s
     join event_clock as c using (file_id, seq)

@@ -19,7 +19,7 @@ with launches as (
 ),
 
 tail as (
-    -- what the log says behind the last step
+    -- what the log says behind the last step; a last frame may be drawn when the bar is closed
     select
         l.run_id, l.launch_no,
         bool_or(f.is_trouble and f.domain <> 'operator' and f.mode in ('fail_stop', 'hang'))
@@ -30,7 +30,7 @@ tail as (
     join fault_line as f
         on f.file_id = l.file_id
         and f.seq >= b.seq_from and f.seq < b.seq_to
-        and f.seq > coalesce(l.last_step_seq, -1)
+        and f.seq > coalesce(l.before_last_step_seq, l.last_step_seq, -1)
     group by all
 ),
 

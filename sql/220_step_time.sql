@@ -1,6 +1,7 @@
 -- One row per step line of a run: the time since the mark before it and what else lies in between.
 -- train_us is what was left for the steps after timed saves and evaluations were taken out.
--- Reads: mark, step_line, run_launch.
+-- Updates that another line says were discarded count for the step that ended next, by time.
+-- Reads: mark, step_line, run_launch, launch_line, event_clock.
 with parts as (
     select
         run_id, launch_no, step_seq,
@@ -18,13 +19,32 @@ with parts as (
     where place = 2 and step_seq is not null
         and what in ('step', 'save_begin', 'save_end', 'evaluation_begin', 'evaluation_end')
     group by all
+),
+
+ends as (
+    select run_id, launch_no, seq, at_us
+    from mark
+    where what = 'step'
+),
+
+discarded as (
+    select ends.run_id, ends.launch_no, ends.seq, count(*) as n_discarded
+    from launch_line as l
+    join run_launch as r using (file_id, launch_in_file)
+    join event_clock as c using (file_id, seq)
+    -- a second of slack: the line may come from another clock
+    asof join ends
+        on ends.run_id = r.run_id and ends.launch_no = r.launch_no
+        and c.at_us - 1000000 <= ends.at_us
+    where l.kind = 'anomaly' and l.detail = 'overflow_skip'
+    group by all
 )
 
 select
     m.run_id, m.ordinal, m.launch_no, m.attempt_id, m.file_id, m.seq, m.line, m.byte_offset,
     m.mark_no, m.prev_us as last_part_from_us, m.at_us as end_us, m.prev_what, m.time_error_s,
     s.step_from, s.step_to, s.n_steps,
-    least(coalesce(s.skipped_steps, 0), s.n_steps) as n_skipped,
+    least(coalesce(s.skipped_steps, d.n_discarded, 0), s.n_steps) as n_skipped,
     s.step_ms * s.n_steps * 1000 as stated_us,
     s.global_batch,
     coalesce(r.n_gpus, r.world_size) as world_size,
@@ -37,4 +57,6 @@ join step_line as s using (file_id, seq)
 join run_launch as r using (run_id, launch_no)
 join parts as p
     on p.run_id = m.run_id and p.launch_no = m.launch_no and p.step_seq = m.seq
+left join discarded as d
+    on d.run_id = m.run_id and d.launch_no = m.launch_no and d.seq = m.seq
 where m.what = 'step'

@@ -88,7 +88,10 @@ warmed as (
     select
         *,
         train_us - initialisation_us - save_us - evaluation_us - unexplained_us as busy_us,
-        case when steps_before < 5 then
+        -- an excess of less than a hundredth is jitter
+        case when steps_before < 5
+            and train_us - initialisation_us - save_us - evaluation_us - unexplained_us
+                > 1.01 * ref_steps_us then
             least(
                 greatest(train_us - initialisation_us - save_us - evaluation_us - unexplained_us
                     - ref_steps_us, 0),

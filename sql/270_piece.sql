@@ -53,7 +53,7 @@ marks as (
         end as is_lost_here, s.n_steps, s.n_lost, s.n_uncommitted,
         greatest(least(s.n_skipped, s.n_steps - s.n_lost - s.n_uncommitted), 0) as n_discarded,
         s.initialisation_us, s.evaluation_us, s.save_us, s.unexplained_us, s.warm_up_us, s.steps_us,
-        s.ref_us, s.has_untimed_save, s.prev_what as step_prev_what
+        s.ref_us, s.ref_steps_us, s.time_error_s as step_error_s,
     from mark as m
     join ways as w using (run_id, launch_no)
     left join step_split as s
@@ -226,6 +226,11 @@ select
         when p.what not in ('requeued', 'resubmitted', 'attempt_start', 'attempt_seen') then p.n_gpus
     end as n_gpus,
     p.rule,
+    -- slower than 1.2 x the reference by more than the clock's error
+    coalesce(
+        p.category = 'productive' and p.phase = 'train'
+        and p.steps_us > 1.2 * p.ref_steps_us
+        and p.steps_us - p.ref_steps_us > 2e6 * p.step_error_s, false) as is_slow,
     case when p.category in ('recovery', 'lost_recompute') then p.blame_no end as blame_no,
     p.category = 'lost_recompute' and p.rule = 'discarded updates' as blame_skips,
     p.file_id, p.line, p.byte_offset

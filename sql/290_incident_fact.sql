@@ -6,7 +6,7 @@ with ends as (
         e.incident_id, e.run_id, e.launch_no, e.attempt_id,
         e.onset_us - 600000000 as since_us,
         e.ended_us + 120000000 as until_us,
-        r.file_id, r.last_step_seq, b.seq_from, b.seq_to
+        r.file_id, coalesce(r.before_last_step_seq, r.last_step_seq) as last_step_seq, b.seq_from, b.seq_to
     from incident_end as e
     join run_launch as r using (run_id, launch_no)
     left join launch_bound as b using (file_id, launch_in_file)

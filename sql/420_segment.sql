@@ -7,8 +7,7 @@ with caused as (
         p.*,
         i.incident_id,
         case
-            -- a step slower than 1.2 x the reference is not jitter
-            when p.category = 'productive' and p.performance_ratio * 1.2 < 1 then 'slow'
+            when p.is_slow then 'slow'
             when p.category = 'productive' then null
             when i.incident_id is not null then 'incident'
             when p.category in ('lost_recompute', 'recovery') then 'planned'

@@ -1,0 +1,183 @@
+"""A lake on disk: batches of facts in Parquet, each committed by one atomic rename.
+
+    LAKE/facts/batch=000001/<table>.parquet   facts of one ingest, and file.parquet, its ledger
+    LAKE/facts/.staging-PID-ID/               a batch being written; swept once its lock is free
+    LAKE/timeline -> .timeline-ID/            the current timeline tables
+
+A batch is complete or absent. Any tool can read it; this module is the only writer.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import re
+import shutil
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from parsers.tables import Column, Table
+from pipeline.errors import LakeError
+
+TIMELINE_LINK = "timeline"
+_FACTS = "facts"
+_BATCH_NAME = re.compile(r"batch=(\d{6,})")
+_STAGING = ".staging-"
+_LOCK = "lock"
+
+_I64, _STR = pa.int64(), pa.string()
+
+LEDGER = Table(
+    "file",
+    "one row per file that a batch read, or could not read",
+    ("file_id", "batch"),
+    (
+        Column("file_id", _STR, "made from cluster, first-seen path and ordinal of the content"),
+        Column("cluster", _STR, "cluster that the file belongs to"),
+        Column("path", _STR, "path under which it was read"),
+        Column("first_path", _STR, "path under which its content was first seen"),
+        Column("ordinal", _I64, "contents that the first path held before"),
+        Column("size_bytes", _I64, "size on disk", "bytes"),
+        Column("mtime_us", _I64, "modification time", "us"),
+        Column("compression", _STR, "gz, zst or null"),
+        Column("parsed_from", _I64, "first byte that this batch parsed; null if none", "bytes"),
+        Column("parsed_to", _I64, "byte behind the last one parsed", "bytes"),
+        Column("tail_offset", _I64, "where the next batch goes on", "bytes"),
+        Column("n_lines", _I64, "lines before tail_offset"),
+        Column("head_bytes", _I64, "bytes that head_sha covers", "bytes"),
+        Column("head_sha", _STR, "hash of the first bytes of the content"),
+        Column("tail_bytes", _I64, "bytes before parsed_to that tail_sha covers", "bytes"),
+        Column("tail_sha", _STR, "hash of the last parsed bytes"),
+        Column("first_line_sha", _STR, "hash of the first line"),
+        Column("format", _STR, "recognised format"),
+        Column("format_version", _STR, "version of the format's parser"),
+        Column("sniff", _STR, "JSON: what recognition found, as parsing needs it"),
+        Column("timezone", _STR, "IANA zone for times without offset; null: UTC is assumed"),
+        Column("status", _STR, "parsed, truncated, unreadable, unrecognised or failed"),
+        Column("status_detail", _STR, "why, where status is not parsed"),
+        Column("n_facts", _I64, "facts that this batch found in it"),
+    ),
+)
+"""Named `file` on disk; the timeline table of that name is the current state of every file."""
+
+
+def committed_batches(lake: Path) -> dict[int, Path]:
+    """Number and folder of every committed batch, ascending."""
+    folder = lake / _FACTS
+    if not folder.is_dir():
+        return {}
+    found = {
+        int(match[1]): entry
+        for entry in folder.iterdir()
+        if (match := _BATCH_NAME.fullmatch(entry.name))
+    }
+    return dict(sorted(found.items()))
+
+
+def require_lake(lake: Path) -> Path:
+    """`lake` itself if it holds a batch; else LakeError."""
+    if not committed_batches(lake):
+        raise LakeError(
+            f"{lake} holds no facts: expected a folder that `wallsplit ingest PATH... --lake "
+            f"{lake}` has filled"
+        )
+    return lake
+
+
+def timeline_dir(lake: Path) -> Path | None:
+    """The folder of the current timeline tables; None before the first split."""
+    link = lake / TIMELINE_LINK
+    return link.resolve() if link.is_dir() else None
+
+
+def read_ledger(lake: Path) -> tuple[int, pa.Table]:
+    """(number of the last batch or 0, ledger rows of all batches with their batch)."""
+    batches = committed_batches(lake)
+    parts = []
+    for number, folder in batches.items():
+        rows = pq.read_table(folder / f"{LEDGER.name}.parquet", schema=LEDGER.schema)
+        parts.append(rows.append_column("batch", pa.array([number] * rows.num_rows, pa.int64())))
+    empty = LEDGER.schema.append(pa.field("batch", pa.int64())).empty_table()
+    return max(batches, default=0), pa.concat_tables(parts) if parts else empty
+
+
+@dataclass(frozen=True)
+class Staging:
+    """A batch being written."""
+
+    folder: Path
+
+
+@contextmanager
+def staging(lake: Path) -> Iterator[Staging]:
+    """A locked folder for the next batch; it is gone afterwards unless it was committed."""
+    facts = lake / _FACTS
+    try:
+        facts.mkdir(parents=True, exist_ok=True)
+        sweep(lake)
+        folder = facts / f"{_STAGING}{os.getpid()}-{uuid.uuid4().hex[:12]}"
+        folder.mkdir()
+    except OSError as error:
+        raise LakeError(f"cannot write to {lake}: {error.strerror}; check path and space") from error
+    try:
+        with (folder / _LOCK).open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield Staging(folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def commit(staged: Staging, number: int) -> bool:
+    """Publish the staged batch under `number`; False if another ingest took the number.
+
+    The folder holds nothing but complete files by then; all of it is on disk before the rename.
+    """
+    target = staged.folder.parent / f"batch={number:06d}"
+    (staged.folder / _LOCK).unlink(missing_ok=True)
+    for path in (*staged.folder.iterdir(), staged.folder):
+        _fsync(path)
+    try:
+        # a target that exists is never empty, and a rename onto a filled folder fails
+        staged.folder.rename(target)
+    except OSError as error:
+        if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+            return False
+        raise LakeError(f"cannot commit {target}: {error.strerror}") from error
+    _fsync(target.parent)
+    return True
+
+
+def sweep(lake: Path) -> None:
+    """Remove what crashed ingests left: staging folders whose lock is free."""
+    for folder in (lake / _FACTS).glob(f"{_STAGING}*"):
+        lock_file = folder / _LOCK
+        try:
+            with lock_file.open("r+") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder, ignore_errors=True)
+        except FileNotFoundError:
+            if _is_abandoned(folder):
+                shutil.rmtree(folder, ignore_errors=True)
+        except BlockingIOError:
+            continue  # a live rival
+
+
+def _is_abandoned(folder: Path) -> bool:
+    """Whether the process that made a folder without lock file is gone."""
+    pid = folder.name.removeprefix(_STAGING).split("-")[0]
+    return pid.isdecimal() and not Path(f"/proc/{pid}").exists()
+
+
+def _fsync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,51 @@
+"""Rows of tables as plain values: for JSON, CSV and the terminal."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import duckdb
+
+Value = object
+
+
+def plain_rows(relation: duckdb.DuckDBPyRelation) -> Iterator[dict[str, Value]]:
+    """Rows with values that JSON knows: instants as ISO 8601 with Z, maps as objects, NaN as null."""
+    for batch in relation.to_arrow_reader(10_000):
+        for row in batch.to_pylist():
+            yield {name: plain(value) for name, value in row.items()}
+
+
+def plain(value: Value) -> Value:
+    """One value as JSON knows it."""
+    if isinstance(value, datetime):
+        return iso(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, list):
+        if value and all(isinstance(v, tuple) and len(v) == 2 for v in value):
+            return {str(k): plain(v) for k, v in value}
+        return [plain(v) for v in value]
+    return value
+
+
+def iso(moment: datetime) -> str:
+    """`2026-02-01T00:00:10.123Z`: as many decimals as the moment has."""
+    text = moment.astimezone(UTC).isoformat(timespec="microseconds").removesuffix("+00:00")
+    return text.rstrip("0").rstrip(".") + "Z"
+
+
+def to_json(value: Value) -> str:
+    """JSON on one line, without NaN, in the order of the keys given."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+def harmless(text: str) -> str:
+    """Text of a log for a terminal: control characters and direction marks are shown as escapes."""
+    return "".join(
+        c if c.isprintable() or c == "\t" else f"\\x{ord(c):02x}" if ord(c) < 256 else f"\\u{ord(c):04x}"
+        for c in text
+    )  # fmt: skip
