@@ -163,3 +163,32 @@ def _find_unmatched(con, path: Path, compression: str | None, file_id: str, foun
     except UnreadableFileError as error:
         found.problem = str(error.strerror)
     return n_step_like
+
+
+def as_text(e: Explanation) -> str:
+    """The explanation as lines for a person."""
+    lines = [e.path]
+    if e.problem:
+        lines.append(f"  problem: {e.problem}")
+    if not e.formats:
+        return "\n".join(lines)
+    lines.append("  format: " + ", ".join(f"{n} ({s:.2f})" for n, s in e.formats.items()))
+    if e.dialects:
+        counts = ", ".join(f"{n} ({c} anchors)" for n, c in e.dialects.items())
+        lines.append(f"  dialects in the head: {counts}")
+    lines.append(f"  step lines read as: {e.step_dialect or 'none recognised'}")
+    lines.append(f"  time zone: {e.timezone} ({e.timezone_rule})")
+    if e.first_at:
+        lines.append(f"  from {e.first_at} to {e.last_at}")
+    share = "" if e.coverage is None else f", {e.coverage:.1%} claimed"
+    lines.append(f"  lines: {e.n_lines:,}{share}")
+    for table, kinds in e.counts.items():
+        counts = ", ".join(f"{kind or 'rows'} {n:,}" for kind, n in kinds.items())
+        lines.append(f"  {table}: {counts}")
+    if e.unmatched:
+        lines.append("  lines that sound important and were not used:")
+        lines += [f"    {line}" for line in e.unmatched]
+    if e.is_unrecognised_training:
+        lines.append("  this looks like a training log, but no dialect reads its steps: "
+                     "write one (see docs/dialects.md) and give it with --dialects")  # fmt: skip
+    return "\n".join(lines)

@@ -16,8 +16,12 @@ lines as (
     select
         l.file_id, l.launch_in_file, l.seq, l.stated_us, l.stamp_source, l.stamp_resolution_s,
         l.elapsed_s, l.elapsed_resolution_s,
-        -- frames that are printed again would crowd their second
-        l.elapsed_s is not null and (s.seq is not null or l.kind = 'train_start') as has_bar,
+        -- frames that are printed again, by this bar or another rank's, would crowd their second
+        l.elapsed_s is not null and (
+            s.seq is not null
+            or l.seq = min(l.seq) filter (l.elapsed_s is not null)
+                over (partition by l.file_id, l.launch_in_file)
+        ) as has_bar,
         case
             when l.kind = 'evaluation' and l.stated_us is null then coalesce(l.duration_ms, 0) * 1000
             when l.stated_us is null and s.step_ms is not null then s.n_steps * s.step_ms * 1000

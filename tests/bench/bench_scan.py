@@ -4,6 +4,8 @@
 find the same lines at the same offsets. The log and rg's output lie on tmpfs or in the page cache.
 """
 
+# ruff: noqa: T201 - a script that prints its result
+
 from __future__ import annotations
 
 import argparse
@@ -15,19 +17,27 @@ import tempfile
 import time
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
+
 from parsers.blocks import BlockReader
 from parsers.scan import Pattern, Scanner
 from tests.bench.generate_logs import N_LITERALS, kinds, literals, write
 
 
-def scan_file(path: Path, scanner: Scanner) -> list[tuple[int, int]]:
-    """(0-based line, byte offset) of every line of the file that holds a literal."""
-    found: list[tuple[int, int]] = []
+Found = npt.NDArray[np.int64]
+"""(0-based line, byte offset) of every line that holds a literal."""
+
+
+def scan_file(path: Path, scanner: Scanner) -> Found:
+    """Every line of the file that holds a literal."""
+    found = [np.empty((0, 2), dtype=np.int64)]
     for block in BlockReader(path):
-        hits = scanner.scan(block)
-        offsets = block.byte_offset + block.starts[hits.lines]
-        found += zip((block.first_line + hits.lines).tolist(), offsets.tolist(), strict=True)
-    return sorted(set(found))
+        lines = np.unique(scanner.scan(block).lines)
+        found.append(
+            np.column_stack([block.first_line + lines, block.byte_offset + block.starts[lines]])
+        )
+    return np.concatenate(found)
 
 
 def read_file(path: Path) -> int:
@@ -43,9 +53,11 @@ def rg_command(path: Path, literal_file: Path) -> list[str]:
     return ["rg", *flags, "-f", str(literal_file), str(path)]
 
 
-def rg_lines(output: Path) -> list[tuple[int, int]]:
-    fields = (line.split(b":", 2) for line in output.read_bytes().splitlines())
-    return [(int(f[0]) - 1, int(f[1])) for f in fields]
+def rg_lines(output: Path) -> Found:
+    """What rg found, from its `line:offset:text`."""
+    fields = (line.split(b":", 2) for line in output.read_bytes().split(b"\n")[:-1])
+    pairs = [(int(f[0]) - 1, int(f[1])) for f in fields]
+    return np.array(pairs, dtype=np.int64).reshape(-1, 2)
 
 
 def measure(path: Path, wanted: list[str], folder: Path, rounds: int) -> dict[str, list[float]]:
@@ -68,7 +80,7 @@ def measure(path: Path, wanted: list[str], folder: Path, rounds: int) -> dict[st
             with output.open("wb") as out:
                 subprocess.run(rg_command(path, literal_file), stdout=out, check=True)
             seconds.setdefault("rg", []).append(time.perf_counter() - begin)
-            if ours != rg_lines(output):
+            if not np.array_equal(ours, rg_lines(output)):
                 sys.exit("rg and the scanner found different lines")
     print(f"{path.stat().st_size / 1e6:.0f} MB, {len(wanted)} literals, {len(ours)} lines hit")
     if not has_rg:

@@ -3,6 +3,8 @@
 The same kind, size and seed give the same bytes.
 """
 
+# ruff: noqa: S311 - logs need repeatable randomness, not secrets
+
 from __future__ import annotations
 
 import argparse
@@ -58,25 +60,31 @@ def failure_lines(rng: random.Random, wanted: list[str], every: int) -> Iterator
         yield line
 
 
+_FILLER = (
+    "{node}:{pid}:{pid} [{gpu}] NCCL INFO Channel {gpu:02d}/0 : {rank}[{gpu}] -> {ms}[{gpu}]"
+    " [send] via NET/IB/{gpu}/GDRDMA\n",
+    "[2026-02-01 {clock},{ms:03d}] [INFO] [data.py:{ms}:fetch] [Rank {rank}] shard {number} read"
+    " in {r:.3f} ms, queue depth {gpu}\n",
+    "{rank}: 2026-02-01 {clock}.{ms:03d} | DEBUG | dataloader.worker:{ms} - prefetched sample"
+    " {number} of document {pid}\n",
+    "[rank{rank}]: (max, min) time across ranks (ms): forward-backward ......: ({r:.2f}, {r:.1f})\n",
+    "I0201 {clock}.{ms:06d} {pid} heartbeat.py:{ms}] rank {rank} alive on {node}, uptime"
+    " {number} s\n",
+    "[Feb 1 {clock} 2026] {node} kernel: perf: interrupt took too long ({number} > 2500),"
+    " lowering rate to {ms} Hz\n",
+    "{rank}: tensor model.layers.{gpu}.mlp.weight shape=[{pid}, {ms}] mean={r:.6e} std={r:.6f}"
+    " min={r:.5e} max={r:.4e}\n",
+)
+
+
 def _filler(rng: random.Random, number: int) -> str:
     """A line that no signature wants, in one of the usual forms."""
-    rank, pid, r = number % 64, 1000 + number % 997, rng.random()
-    node, ms = f"gpu{rank // 8:03d}", int(r * 1000)
+    rank, r = number % 64, rng.random()
     clock = f"{number // 90000 % 24:02d}:{number // 1500 % 60:02d}:{number // 25 % 60:02d}"
-    kind = int(r * 7919) % 7
-    if kind == 0:
-        return f"{node}:{pid}:{pid + 7} [{rank % 8}] NCCL INFO Channel {ms % 32:02d}/0 : {rank}[{rank % 8}] -> {rank + 1}[{(rank + 1) % 8}] [send] via NET/IB/{rank % 8}/GDRDMA\n"
-    if kind == 1:
-        return f"[2026-02-01 {clock},{ms:03d}] [INFO] [data.py:{ms}:fetch] [Rank {rank}] shard {number % 4096} read in {r * 90:.3f} ms, queue depth {ms % 17}\n"
-    if kind == 2:
-        return f"{rank}: 2026-02-01 {clock}.{ms:03d} | DEBUG | dataloader.worker:{ms} - prefetched sample {number * 13} of document {number * 7 % 100003}\n"
-    if kind == 3:
-        return f"[rank{rank}]: (max, min) time across ranks (ms): forward-backward ......: ({r * 900:.2f}, {r * 890:.2f})\n"
-    if kind == 4:
-        return f"I0201 {clock}.{ms:06d} {pid} heartbeat.py:{ms}] rank {rank} alive on {node}, uptime {number} s\n"
-    if kind == 5:
-        return f"[Feb 1 {clock} 2026] {node} kernel: perf: interrupt took too long ({ms + 2500} > 2500), lowering rate to {50 + ms} Hz\n"
-    return f"{rank}: tensor model.layers.{number % 96}.mlp.weight shape=[{4096 + rank}, {11008 + ms}] mean={r:.6e} std={r * r:.6e} min={-r:.6f} max={r:.6f}\n"
+    return _FILLER[int(r * 7919) % len(_FILLER)].format(
+        node=f"gpu{rank // 8:03d}", pid=1000 + number % 997, gpu=rank % 8, rank=rank,
+        ms=int(r * 1000), clock=clock, number=number, r=r * 90,
+    )  # fmt: skip
 
 
 def megatron_lines(rng: random.Random, stamps: str) -> Iterator[str]:
@@ -107,8 +115,8 @@ def torchtitan_lines(rng: random.Random) -> Iterator[str]:
         at += timedelta(seconds=s)
         shown = at.isoformat(" ", "milliseconds").replace(".", ",")
         yield (
-            f"[rank0]:[titan] {shown} - root - INFO - step: {step:2d}  loss: {2 + 8 / step**0.3:8.5f}"
-            f"  grad_norm: {rng.random():7.4f}  memory: {60 + rng.random():5.2f}GiB(75.51%)"
+            f"[rank0]:[titan] {shown} - root - INFO - step: {step:2d}"
+            f"  loss: {2 + 8 / step**0.3:8.5f}  grad_norm: {rng.random():7.4f}  memory: {60 + rng.random():5.2f}GiB(75.51%)"
             f"  tps: {int(8192 / s):,}  tflops: {460 / s:,.2f}  mfu: {46.5 / s:.2f}%\n"
         )
 
