@@ -29,7 +29,7 @@ MAX_LINE_BYTES = 16 * 1024 * 1024
 """A longer line is cut here: its rest is skipped and reported."""
 
 _READ_ON_BYTES = 64 * 1024
-"""Behind the end of a chunk so much is read at first: enough to complete its last record."""
+"""At both borders of a chunk so much is read at first: enough to complete most lines."""
 
 _INDEX_BYTES = 256 * 1024
 """Newlines are sought in pieces that stay in the cache: nearly twice as fast as a whole block."""
@@ -198,6 +198,8 @@ class BlockReader:
         self.next_byte = self.start
         is_inside = self.start == 0
         with open_bytes(self.path, self.compression) as source:
+            if self.end is not None and self.end <= self.start:
+                return
             lines = _AlignedLines(source, self)
             for block in lines:
                 n_lines = len(block.starts)
@@ -330,7 +332,7 @@ class _AlignedLines:
         """Drop bytes up to and with the first newline; False where the chunk has none."""
         limit = self._reader.end
         while limit is None or self.offset < limit:
-            self._filled = self._source.readinto(self._buffer.data)
+            self._filled = self._source.readinto(self._buffer[:_READ_ON_BYTES].data)
             if not self._filled:
                 break
             newlines = _newlines(self._buffer[: self._filled])

@@ -23,7 +23,7 @@ MAX_TEMPLATES = 32
 """Interleaved ranks and forks need some; a block with more is read line by line."""
 
 _HIGH_TO_MARK = bytes(b if b < 128 else ord("?") for b in range(256))
-_TIME_FORMATS = {19: "%Y-%m-%d %H:%M:%S", 26: "%Y-%m-%d %H:%M:%S%.6f"}
+_TIME_WIDTHS = (19, 26)  # `2026-02-01 00:00:10`, with or without microseconds
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def read_dense(block: Block, rule: Rule, literal: str, file_id: str) -> DenseRow
         template = _learn(lines["text"][0], rule)
         if template is None:
             break
-        read = _read(lines, template)
+        read = _read(lines, template, block)
         fits = read["fits"]
         if not fits[0]:
             break
@@ -102,77 +102,105 @@ def _learn(text: str, rule: Rule) -> _Template | None:
     if match["ts"] is not None:
         time_from = shift + match.start("ts") - head_from
         width = len(match["ts"])
-        if width not in _TIME_FORMATS or "T" in match["ts"] or "," in match["ts"]:
+        if width not in _TIME_WIDTHS or match["ts"][10] != " " or head_at or "," in match["ts"]:
             return None
         before_time, step_text_from = head[:time_from], time_from + width
     elif peeled.line_stamp is not None:
         return None
+    fields = _fields(pieces, kv, head_at)
+    if fields is None:
+        return None
     return _Template(
         n_pieces=len(pieces), head_at=head_at, before_time=before_time, time_width=width,
         before_step=head[step_text_from:step_from].rstrip(" "),
-        fields=_fields(pieces, kv, head_at), rank=peeled.rank, node=peeled.node,
+        fields=fields, rank=peeled.rank, node=peeled.node,
     )  # fmt: skip
 
 
-def _fields(pieces: list[str], kv: KeyValues, head_at: int) -> tuple[tuple[int, str, str], ...]:
+def _fields(
+    pieces: list[str], kv: KeyValues, head_at: int
+) -> tuple[tuple[int, str, str], ...] | None:
     fields = []
     for at, piece in enumerate(pieces[:-1]):
         key, assign, _ = piece.partition(kv.assign)
         name = kv.map.get(key.strip())
+        if name is not None and name not in _INTEGERS and name not in _FLOATS:
+            return None  # a time or a text among the pairs: not for the bulk path
         if at > head_at and assign and name is not None:
             fields.append((at, key + assign, name))
     # a key that stands twice: the last one counts, as in a dict
     return tuple({name: (at, key, name) for at, key, name in fields}.values())
 
 
-def _read(lines: pl.DataFrame, template: _Template) -> pl.DataFrame:
+def _read(lines: pl.DataFrame, template: _Template, block: Block) -> pl.DataFrame:
     """Typed columns of every line, and `fits`: whether the line is exactly of the template."""
-    pieces = pl.col("text").str.split_exact("|", template.n_pieces - 1)
-    split = lines.with_columns(pieces.alias("piece"))
-
-    def piece(at: int) -> pl.Expr:
-        return pl.col("piece").struct.field(f"field_{at}")
-
-    head, fits = piece(template.head_at), [
-        pl.col("text").str.count_matches("|", literal=True) == template.n_pieces - 1,
-        piece(template.n_pieces - 1).str.strip_chars(" ") == "",
-    ]  # fmt: skip
-    columns: dict[str, pl.Expr] = {}
+    last = template.n_pieces - 1
+    pieces = lines["text"].str.split_exact("|", last).struct.unnest()
+    fits = lines["text"].str.count_matches("|", literal=True) == last
+    fits &= pieces[f"field_{last}"].str.strip_chars(" ") == ""
+    head = pieces[f"field_{template.head_at}"]
+    columns: dict[str, pl.Series] = {}
     if template.before_time is not None:
-        fits.append(head.str.starts_with(template.before_time))
+        fits &= head.str.starts_with(template.before_time)
         at = len(template.before_time)
-        columns["stamp_us"] = (
-            head.str.slice(at, template.time_width)
-            .str.to_datetime(_TIME_FORMATS[template.time_width], strict=False, time_unit="us")
-            .cast(pl.Int64)
-        )
+        columns["stamp_us"] = _stamps(block, lines["line"], at, template.time_width)
         head = head.str.slice(at + template.time_width)
-    fits.append(head.str.starts_with(template.before_step))
-    step = head.str.slice(len(template.before_step)).str.split_exact("/", 1)
-    for name, number in (("step_to", "field_0"), ("total_steps", "field_1")):
-        columns[name] = _count(step.struct.field(number))
+    fits &= head.str.starts_with(template.before_step)
+    step = head.str.slice(len(template.before_step)).str.split_exact("/", 1).struct.unnest()
+    columns["step_to"], columns["total_steps"] = _counts(step["field_0"]), _counts(step["field_1"])
     for at, key, name in template.fields:
-        fits.append(piece(at).str.starts_with(key))
-        value = piece(at).str.slice(len(key))
+        fits &= pieces[f"field_{at}"].str.starts_with(key)
+        value = pieces[f"field_{at}"].str.slice(len(key))
         if name in _INTEGERS:
-            columns[_INTEGERS[name]] = _count(value)
+            columns[_INTEGERS[name]] = _counts(value)
         else:
-            column, factor = _FLOATS.get(name, (None, 1.0))
-            if column is None:  # a time or a text inside the pairs: not for the bulk path
-                return lines.with_columns(pl.lit(value=False).alias("fits"))
+            column, factor = _FLOATS[name]
             number = value.str.strip_chars(" ").cast(pl.Float64, strict=False) * factor
             if column in ("duration_ms", "step_ms"):
-                number = pl.when(number.is_between(0, 1e12)).then(number)
+                fits &= number.is_between(0, 1e12)
             columns[column] = number
-    typed = split.with_columns(**columns)
-    read = pl.all_horizontal(*fits, *[pl.col(c).is_not_null() for c in columns])
-    return typed.with_columns(read.fill_null(value=False).alias("fits")).drop("piece")
+    for column in columns.values():
+        fits &= column.is_not_null()
+    return lines.with_columns(**columns, fits=fits.fill_null(value=False))
 
 
-def _count(text: pl.Expr) -> pl.Expr:
-    digits = text.str.strip_chars(" ")
-    number = digits.cast(pl.Int64, strict=False)
-    return pl.when(number.is_between(0, MAX_STEP)).then(number)
+def _counts(text: pl.Series) -> pl.Series:
+    """Whole numbers, null where there is none or it can be no count."""
+    number = text.str.strip_chars(" ").cast(pl.Int64, strict=False)
+    is_count = number.is_between(0, MAX_STEP)
+    return number if is_count.all() else number.set(~is_count, None)
+
+
+def _stamps(block: Block, lines: pl.Series, at: int, width: int) -> pl.Series:
+    """Microseconds of `YYYY-MM-DD HH:MM:SS[.ffffff]` at a fixed place of each line; else null.
+
+    Digits are read as columns of bytes: a date parser is several times slower.
+    """
+    data = np.frombuffer(block.data, dtype=np.uint8)
+    starts = block.starts[lines.to_numpy()] + at
+    # a line that is too short fails the check of its separators or of the pieces behind
+    places = np.minimum(starts[:, None] + np.arange(width), len(data) - 1)
+    text = data[places]
+    digits = text.astype(np.int64) - ord("0")
+    pattern = np.frombuffer(b"0000-00-00 00:00:00.000000"[:width], dtype=np.uint8)
+    is_digit = pattern == ord("0")
+    good = ((digits[:, is_digit] >= 0) & (digits[:, is_digit] <= 9)).all(axis=1)
+    good &= (text[:, ~is_digit] == pattern[~is_digit]).all(axis=1)
+
+    def number(first: int, n_digits: int) -> npt.NDArray[np.int64]:
+        return digits[:, first : first + n_digits] @ (10 ** np.arange(n_digits)[::-1])
+
+    month, day, hour, minute, second = (number(i, 2) for i in (5, 8, 11, 14, 17))
+    good &= (month >= 1) & (month <= 12) & (day >= 1) & (hour < 24) & (minute < 60) & (second < 60)
+    # impossible months of damaged lines must not reach the calendar
+    months = (number(0, 4) - 1970) * 12 + np.where(good, month, 1) - 1
+    first_day = months.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
+    next_first = (months + 1).astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
+    good &= day <= next_first - first_day
+    seconds = ((first_day + day - 1) * 24 + hour) * 3600 + minute * 60 + second
+    us = seconds * 1_000_000 + (number(20, 6) if width > 19 else 0)
+    series = pl.Series(us)
+    return series if good.all() else series.set(pl.Series(~good), None)
 
 
 def _rows(

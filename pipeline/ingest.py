@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from parsers.blocks import BlockReader, CutLine, UnreadableFileError, read_range
 from parsers.formats import Facts, ParseContext, Sniff, format_named
-from parsers.tables import FACT_TABLES, REJECT
+from parsers.tables import FACT_TABLES, REJECT, Table
 from pipeline import catalog, executor, lake
 from pipeline.catalog import FilePlan, IngestOptions
 from pipeline.errors import LakeError
@@ -151,30 +151,85 @@ def _write_batch(
     parts.mkdir()
     tasks: list[ChunkTask] = []
     owners: list[FilePlan] = []
-    for plan in files:
+    for plan in sorted(files, key=lambda f: f.file_id):
         for task in _chunks(plan, len(tasks), parts, options, chunk_bytes):
             tasks.append(task)
             owners.append(plan)
     results: dict[int, ChunkResult | None] = {}
     total = sum(max(p.size_bytes - p.parsed_from, 0) for p in files)
-    done = 0
-    for task, result in executor.run(parse_chunk, tasks, jobs):
-        results[task.number] = result
-        done += (task.end or owners[task.number].size_bytes) - task.start
-        if progress is not None:
-            progress(min(done, total), total)
+    done = n_joined = 0
+    lines_before = _LineBases(owners)
+    with _Tables(staged.folder) as tables:
+        for task, result in executor.run(parse_chunk, tasks, jobs):
+            results[task.number] = result
+            # parts are joined as soon as those before them are, while workers go on
+            while n_joined in results:
+                part = results[n_joined]
+                tables.add(tasks[n_joined], lines_before.of(tasks[n_joined], part))
+                n_joined += 1
+            done += (task.end or owners[task.number].size_bytes) - task.start
+            if progress is not None:
+                progress(min(done, total), total)
     rows = list(failed)
-    lines_before: dict[int, int] = {}
     for plan in files:
         mine = [t for t in tasks if owners[t.number] is plan]
-        rows.append(_ledger_row(plan, mine, results, options, lines_before, summary))
-    for table in FACT_TABLES:
-        _join_parts(table.name, table.schema, tasks, parts, lines_before, staged.folder)
-    for leftover in parts.iterdir():
-        leftover.unlink()
+        rows.append(_ledger_row(plan, mine, results, options, summary))
     parts.rmdir()
     table_rows = pa.Table.from_pylist(rows, schema=lake.LEDGER.schema).sort_by("file_id")
     pq.write_table(table_rows, staged.folder / f"{lake.LEDGER.name}.parquet", compression="zstd")
+
+
+class _LineBases:
+    """How many lines of its file stand before each chunk; asked in the order of the chunks."""
+
+    def __init__(self, owners: Sequence[FilePlan]) -> None:
+        self._owners = owners
+        self._seen: dict[str, int] = {}
+
+    def of(self, task: ChunkTask, result: ChunkResult | None) -> int:
+        before = self._seen.get(task.file_id, self._owners[task.number].lines_before)
+        self._seen[task.file_id] = before + (result.n_lines if result else 0)
+        return before
+
+
+class _Tables:
+    """The fact tables of a batch, written part by part in the order of the chunks."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._writers: dict[str, pq.ParquetWriter] = {}
+
+    def __enter__(self) -> _Tables:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for writer in self._writers.values():
+            writer.close()
+
+    def add(self, task: ChunkTask, lines_before: int) -> None:
+        """Append the parts of a chunk, lines counted from the beginning of its file, and drop them."""
+        for table in FACT_TABLES:
+            path = Path(task.parts) / f"{task.number}-{table.name}.arrow"
+            if not path.exists():
+                continue
+            with pa.memory_map(str(path)) as source:
+                rows = pa.ipc.open_file(source).read_all()
+                at = table.schema.get_field_index("line")
+                line = pc.add(rows.column("line"), lines_before + 1)
+                self._writer(table).write_table(rows.set_column(at, table.schema.field(at), line))
+            path.unlink()
+
+    def _writer(self, table: Table) -> pq.ParquetWriter:
+        if table.name not in self._writers:
+            texts = [f.name for f in table.schema if pa.types.is_string(f.type)]
+            counts = ("line", "byte_offset", "seq", "stamp_us", "step_to", "consumed_samples")
+            self._writers[table.name] = pq.ParquetWriter(
+                self._folder / f"{table.name}.parquet", table.schema, compression="zstd",
+                compression_level=1, use_dictionary=texts,
+                column_encoding={c: "DELTA_BINARY_PACKED" for c in counts
+                                 if c in table.schema.names},
+            )  # fmt: skip
+        return self._writers[table.name]
 
 
 def _chunks(
@@ -216,7 +271,9 @@ def parse_chunk(task: ChunkTask) -> ChunkResult:
         facts.add(REJECT, _cut_line(task.file_id, cut))
     n_rows = {}
     for name, rows in facts.tables().items():
-        pq.write_table(rows, Path(task.parts) / f"{task.number}-{name}.parquet", compression="zstd")
+        path = Path(task.parts) / f"{task.number}-{name}.arrow"
+        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, rows.schema) as writer:
+            writer.write_table(rows)
         n_rows[name] = rows.num_rows
     return ChunkResult(
         reader.n_lines, reader.next_byte, reader.tail_offset, reader.truncated_reason,
@@ -234,9 +291,9 @@ def _cut_line(file_id: str, cut: CutLine) -> dict[str, object]:
 
 def _ledger_row(
     plan: FilePlan, tasks: Sequence[ChunkTask], results: dict[int, ChunkResult | None],
-    options: IngestOptions, lines_before: dict[int, int], summary: IngestSummary,
+    options: IngestOptions, summary: IngestSummary,
 ) -> dict[str, object]:  # fmt: skip
-    """The ledger row of a file, and the line that each of its chunks begins behind."""
+    """The ledger row of a file."""
     n_lines, next_byte, tail = plan.lines_before, plan.parsed_from, None
     n_facts = 0
     problem: str | None = None
@@ -246,7 +303,6 @@ def _ledger_row(
         next_byte = plan.size_bytes
     for task in tasks:
         result = results[task.number]
-        lines_before[task.number] = n_lines
         if result is None:
             status, problem = "failed", f"parsing bytes {task.start} to {task.end} kills the worker"
             continue
@@ -292,25 +348,6 @@ def _range(plan: FilePlan, start: int, n_bytes: int) -> bytes:
         return read_range(plan.path, plan.compression, start, n_bytes)
     except UnreadableFileError:
         return b""
-
-
-def _join_parts(
-    name: str, schema: pa.Schema, tasks: Sequence[ChunkTask], parts: Path,
-    lines_before: dict[int, int], folder: Path,
-) -> None:  # fmt: skip
-    """One Parquet file of all chunks, in order, with line numbers counted from the file's start."""
-    found = [t for t in tasks if (parts / f"{t.number}-{name}.parquet").exists()]
-    if not found:
-        return
-    at = schema.get_field_index("line")
-    found.sort(key=lambda t: (t.file_id, t.number))
-    with pq.ParquetWriter(folder / f"{name}.parquet", schema, compression="zstd") as writer:
-        for task in found:
-            path = parts / f"{task.number}-{name}.parquet"
-            rows = pq.read_table(path, schema=schema)
-            line = pc.add(rows.column("line"), lines_before[task.number] + 1)
-            writer.write_table(rows.set_column(at, schema.field(at), line))
-            path.unlink()
 
 
 def show_progress(done: int, total: int) -> None:

@@ -24,7 +24,6 @@ from parsers.blocks import BlockReader
 from parsers.scan import Pattern, Scanner
 from tests.bench.generate_logs import N_LITERALS, kinds, literals, write
 
-
 Found = npt.NDArray[np.int64]
 """(0-based line, byte offset) of every line that holds a literal."""
 

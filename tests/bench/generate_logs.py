@@ -60,21 +60,15 @@ def failure_lines(rng: random.Random, wanted: list[str], every: int) -> Iterator
         yield line
 
 
-_FILLER = (
-    "{node}:{pid}:{pid} [{gpu}] NCCL INFO Channel {gpu:02d}/0 : {rank}[{gpu}] -> {ms}[{gpu}]"
-    " [send] via NET/IB/{gpu}/GDRDMA\n",
-    "[2026-02-01 {clock},{ms:03d}] [INFO] [data.py:{ms}:fetch] [Rank {rank}] shard {number} read"
-    " in {r:.3f} ms, queue depth {gpu}\n",
-    "{rank}: 2026-02-01 {clock}.{ms:03d} | DEBUG | dataloader.worker:{ms} - prefetched sample"
-    " {number} of document {pid}\n",
-    "[rank{rank}]: (max, min) time across ranks (ms): forward-backward ......: ({r:.2f}, {r:.1f})\n",
-    "I0201 {clock}.{ms:06d} {pid} heartbeat.py:{ms}] rank {rank} alive on {node}, uptime"
-    " {number} s\n",
-    "[Feb 1 {clock} 2026] {node} kernel: perf: interrupt took too long ({number} > 2500),"
-    " lowering rate to {ms} Hz\n",
-    "{rank}: tensor model.layers.{gpu}.mlp.weight shape=[{pid}, {ms}] mean={r:.6e} std={r:.6f}"
-    " min={r:.5e} max={r:.4e}\n",
-)
+_FILLER = """\
+{node}:{pid}:{pid} [{gpu}] NCCL INFO Channel {gpu:02d}/0 : {rank}[{gpu}] -> {ms}[{gpu}] via P2P/IPC
+[2026-02-01 {clock},{ms:03d}] [INFO] [data.py:{ms}:fetch] [Rank {rank}] shard {number} in {r:.3f} ms
+{rank}: 2026-02-01 {clock}.{ms:03d} | DEBUG | worker:{ms} - prefetched sample {number} of {pid}
+[rank{rank}]: (max, min) time across ranks (ms): forward-backward ....: ({r:.2f}, {r:.1f})
+I0201 {clock}.{ms:06d} {pid} heartbeat.py:{ms}] rank {rank} alive on {node}, uptime {number} s
+[Feb 1 {clock} 2026] {node} kernel: perf: interrupt took too long ({number} > 2500), lowering rate
+{rank}: tensor model.layers.{gpu}.mlp.weight shape=[{pid}, {ms}] mean={r:.6e} std={r:.6f}
+""".splitlines(keepends=True)
 
 
 def _filler(rng: random.Random, number: int) -> str:
@@ -116,7 +110,8 @@ def torchtitan_lines(rng: random.Random) -> Iterator[str]:
         shown = at.isoformat(" ", "milliseconds").replace(".", ",")
         yield (
             f"[rank0]:[titan] {shown} - root - INFO - step: {step:2d}"
-            f"  loss: {2 + 8 / step**0.3:8.5f}  grad_norm: {rng.random():7.4f}  memory: {60 + rng.random():5.2f}GiB(75.51%)"
+            f"  loss: {2 + 8 / step**0.3:8.5f}  grad_norm: {rng.random():7.4f}"
+            f"  memory: {60 + rng.random():5.2f}GiB(75.51%)"
             f"  tps: {int(8192 / s):,}  tflops: {460 / s:,.2f}  mfu: {46.5 / s:.2f}%\n"
         )
 

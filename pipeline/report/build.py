@@ -1,0 +1,164 @@
+"""Read the timeline tables of a lake into a `Report`."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from pipeline.errors import UsageError
+from pipeline.report import questions
+from pipeline.report.model import (
+    Attempt,
+    Checkpoints,
+    Evidence,
+    Incident,
+    Launch,
+    Loss,
+    Report,
+    Run,
+    Segment,
+    SegmentSeconds,
+    Window,
+)
+from pipeline.report.quality import data_quality
+
+if TYPE_CHECKING:
+    import duckdb
+
+T = TypeVar("T")
+Row = dict[str, object]
+
+
+class Choice(msgspec.Struct, frozen=True, kw_only=True):
+    """Which runs a report is about: one run (id or name), and those that overlap [since, until)."""
+
+    run: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+
+def build(
+    lake: Path,
+    run: str | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    generated_at: datetime | None = None,
+) -> Report:
+    """The report of a lake: all runs, or those chosen; UsageError if `run` is unknown.
+
+    Runs that overlap [since, until) are counted whole. `generated_at` is now where not given.
+    """
+    from pipeline import database
+
+    con = database.connect(lake)
+    try:
+        return build_from(
+            con, Choice(run=run, since=since, until=until), generated_at or datetime.now(UTC)
+        )
+    finally:
+        con.close()
+
+
+def build_from(con: duckdb.DuckDBPyConnection, choice: Choice, generated_at: datetime) -> Report:
+    """The report of the tables on a connection; the same tables give the same report."""
+    rows = _ask(
+        con,
+        questions.RUN,
+        {"run": choice.run, "since": choice.since, "until": choice.until},
+    )
+    if choice.run is not None and not rows:
+        raise UsageError(_unknown_run(con, choice))
+    parts = _Parts(con, [str(row["run_id"]) for row in rows])
+    runs = [parts.run(row) for row in rows]
+    return Report(
+        generated_at=generated_at.astimezone(UTC),
+        window=Window(
+            start=choice.since or min((r.start_at for r in runs), default=None),
+            end=choice.until or max((r.end_at for r in runs), default=None),
+        ),
+        clusters=sorted({r.cluster for r in runs if r.cluster is not None}),
+        data_quality=data_quality(con, runs),
+        runs=runs,
+        timelines={r.run_id: parts.timeline(r.run_id) for r in runs},
+    )
+
+
+class _Parts:
+    """What belongs to the chosen runs, asked for once per table."""
+
+    def __init__(self, con: duckdb.DuckDBPyConnection, run_ids: list[str]) -> None:
+        def by_run(question: str) -> dict[str, list[Row]]:
+            return _grouped(_ask(con, question, {"runs": run_ids}) if run_ids else [], "run_id")
+
+        self._seconds = by_run(questions.SEGMENT_SECONDS)
+        self._losses = by_run(questions.LOSS)
+        self._attempts = by_run(questions.ATTEMPT)
+        self._launches = by_run(questions.LAUNCH)
+        self._checkpoints = by_run(questions.CHECKPOINT)
+        self._incidents = by_run(questions.INCIDENT)
+        self._segments = by_run(questions.SEGMENT)
+        evidence = _ask(con, questions.EVIDENCE, {"runs": run_ids}) if run_ids else []
+        self._evidence = _grouped(evidence, "incident_id")
+
+    def run(self, row: Row) -> Run:
+        """One run with all its parts."""
+        run_id = str(row["run_id"])
+        seconds = self._seconds[run_id][0]
+        saves = self._checkpoints.get(run_id, [{}])[0]
+        incidents = [
+            {**i, "evidence": _records(self._evidence.get(str(i["incident_id"]), []), Evidence)}
+            for i in self._incidents.get(run_id, [])
+        ]
+        whole = {
+            **row,
+            "tor_predicted": None,
+            "segments_s": msgspec.convert(seconds, SegmentSeconds),
+            "losses": _records(self._losses.get(run_id, []), Loss),
+            "attempts": _records(self._attempts.get(run_id, []), Attempt),
+            "launches": _records(self._launches.get(run_id, []), Launch),
+            "incidents": _records(incidents, Incident),
+            "checkpoints": Checkpoints(
+                n_saves=_count(saves, "n_saves"),
+                n_durable=_count(saves, "n_durable"),
+                n_async=_count(saves, "n_async"),
+                blocked_s=msgspec.convert(seconds["checkpoint"], float),
+                last_durable_step=msgspec.convert(saves.get("last_durable_step"), int | None),
+                last_durable_at=msgspec.convert(saves.get("last_durable_at"), datetime | None),
+            ),
+        }
+        return msgspec.convert(whole, Run)
+
+    def timeline(self, run_id: str) -> list[Segment]:
+        """The segments of a run in the order of time."""
+        return _records(self._segments.get(run_id, []), Segment)
+
+
+def _count(row: Row, name: str) -> int:
+    """A count; a run without any row of the table has none."""
+    return msgspec.convert(row.get(name, 0), int)
+
+
+def _ask(con: duckdb.DuckDBPyConnection, question: str, parameters: Row) -> list[Row]:
+    rows: list[Row] = con.sql(question, params=parameters).to_arrow_table().to_pylist()
+    return rows
+
+
+def _grouped(rows: list[Row], key: str) -> dict[str, list[Row]]:
+    groups: dict[str, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(str(row[key]), []).append(row)
+    return groups
+
+
+def _records(rows: list[Row], kind: type[T]) -> list[T]:
+    return msgspec.convert(rows, list[kind])  # type: ignore[valid-type]  # a type made at run time
+
+
+def _unknown_run(con: duckdb.DuckDBPyConnection, choice: Choice) -> str:
+    known = con.sql("select run_id, name from run order by start_at desc, run_id").fetchmany(10)
+    names = ", ".join(f"{run_id} ({name})" for run_id, name in known) or "none"
+    when = " in that window" if choice.since or choice.until else ""
+    return f"no run {choice.run!r}{when}; expected a run id or name, the newest are: {names}"

@@ -1,0 +1,283 @@
+"""What a report says, as plain records: the JSON contract first, then what the pages also need."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+
+import msgspec
+
+UNEXPLAINED_LIMIT = 0.005
+"""Above this unexplained share of the wall clock TOR is given as an interval."""
+
+
+class _Record(msgspec.Struct, frozen=True, kw_only=True):
+    """Base of all records: immutable, built by name, fields in JSON order."""
+
+
+class Window(_Record):
+    """The time that the report covers; runs in it are counted whole."""
+
+    start: datetime | None
+    end: datetime | None
+
+
+class DataQuality(_Record):
+    """What was read, what could not be read, and what to know before trusting a number."""
+
+    files: int
+    bytes: int
+    lines: int
+    claimed_lines: int
+    rejects: int
+    reject_share: float | None
+    coverage: float | None
+    warnings: list[str]
+
+
+class Prediction(_Record):
+    """A predicted TOR with its interval."""
+
+    value: float
+    ci_low: float | None
+    ci_high: float | None
+    method: str
+
+
+class SegmentSeconds(_Record):
+    """Seconds of a run per use; they sum to its wall clock. slow is null without a step time."""
+
+    productive: float
+    slow: float | None
+    lost_recompute: float
+    checkpoint: float
+    recovery: float
+    startup: float
+    planned: float
+    uncommitted: float
+    unexplained: float
+
+
+class Loss(_Record):
+    """What one cause cost a run. GPU-hours count GPUs while they were held."""
+
+    cause: str
+    type: str | None
+    seconds: float
+    share: float
+    gpu_hours: float | None
+    incident_id: str | None
+
+
+class Evidence(_Record):
+    """A line that speaks of an incident."""
+
+    file: str
+    line: int
+    role: str
+    is_root: bool
+    signature_id: str | None
+    occurred_at: datetime | None
+    node: str | None
+    rank: int | None
+    count: int | None
+    message: str | None
+    file_id: str
+
+
+class Incident(_Record):
+    """One failure: what, when, where, what it cost, and the lines that show it."""
+
+    incident_id: str
+    attempt_id: str | None
+    launch_no: int | None
+    onset_at: datetime | None
+    detected_at: datetime | None
+    ended_at: datetime | None
+    resumed_at: datetime | None
+    type: str
+    signature_id: str | None
+    mode: str
+    domain: str
+    nodes: list[str]
+    gpus: list[str]
+    lost_steps: int | None
+    lost_s: float | None
+    recovery_s: float | None
+    slow_s: float | None
+    total_s: float | None
+    gpu_hours: float | None
+    n_attempts: int | None
+    confidence: str
+    n_evidence: int | None
+    summary: str | None
+    evidence: list[Evidence] = []
+
+
+class Attempt(_Record):
+    """One allocation of a run, and why it belongs to it."""
+
+    attempt_id: str
+    ordinal: int
+    scheduler: str | None
+    job_id: str | None
+    submit_at: datetime | None
+    start_at: datetime | None
+    end_at: datetime | None
+    state: str | None
+    end_kind: str | None
+    exit_code: int | None
+    exit_signal: int | None
+    n_nodes: int | None
+    n_gpus: int | None
+    failed_nodes: list[str]
+    first_step: int | None
+    last_step: int | None
+    n_launches: int
+    link_rule: str | None
+    link_confidence: float | None
+    link_evidence: str | None
+    file: str | None
+    line: int | None
+
+
+class Launch(_Record):
+    """One process start of a run."""
+
+    launch_no: int
+    attempt_id: str
+    start_at: datetime | None
+    end_at: datetime | None
+    first_step: int | None
+    last_step: int | None
+    end_state: str | None
+    end_rule: str | None
+    file: str | None
+    log_rule: str | None
+    log_confidence: float | None
+
+
+class Checkpoints(_Record):
+    """The saves of a run; blocked_s is the time that training stood still for them."""
+
+    n_saves: int
+    n_durable: int
+    n_async: int
+    blocked_s: float
+    last_durable_step: int | None
+    last_durable_at: datetime | None
+
+
+class Run(_Record):
+    """One training run: the fields of the JSON contract, then further ones."""
+
+    run_id: str
+    name: str | None
+    cluster: str | None
+    start_at: datetime
+    end_at: datetime
+    is_open: bool | None
+    wall_s: float
+    tor_observed: float | None
+    tor_predicted: Prediction | None
+    segments_s: SegmentSeconds
+    queue_s: float | None
+    steps_kept: int | None
+    steps_lost: int | None
+    reference_step_s: float | None
+    n_attempts: int
+    n_incidents: int
+    losses: list[Loss]
+    end_state: str | None
+    tor_low: float | None
+    tor_high: float | None
+    tor_observed_gpu: float | None
+    t_opt_s: float | None
+    unexplained_share: float | None
+    n_launches: int | None
+    n_gpus: int | None
+    reference_p10_s: float | None
+    n_healthy_steps: int | None
+    steps_skipped: int | None
+    steps_uncommitted: int | None
+    time_error_s: float | None
+    checkpoints: Checkpoints
+    attempts: list[Attempt]
+    launches: list[Launch]
+    incidents: list[Incident]
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether so much time is unexplained that TOR must be given as an interval."""
+        return (
+            self.tor_low is not None
+            and self.tor_high is not None
+            and (self.unexplained_share or 0) > UNEXPLAINED_LIMIT
+        )
+
+
+class Segment(_Record):
+    """A stretch of equal use of a run's wall clock, for drawing."""
+
+    segment_id: str
+    launch_no: int | None
+    start_at: datetime
+    end_at: datetime
+    duration_s: float
+    category: str
+    phase: str
+    performance_ratio: float | None
+    incident_id: str | None
+    cause: str | None
+    rule: str | None
+
+
+class Report(_Record):
+    """Everything that the pages show. `timelines` (segments per run id) is not part of the JSON."""
+
+    generated_at: datetime
+    window: Window
+    clusters: list[str]
+    data_quality: DataQuality
+    runs: list[Run]
+    failure_rates: list[dict[str, object]] = []
+    fits: list[dict[str, object]] = []
+    predictions: list[dict[str, object]] = []
+    timelines: dict[str, list[Segment]] = {}
+
+    def to_json(self) -> str:
+        """The report as JSON, fields in the order of the contract."""
+        from pipeline.report.json_page import to_json
+
+        return to_json(self)
+
+    def to_markdown(self) -> str:
+        """The report as Markdown."""
+        from pipeline.report.markdown_page import to_markdown
+
+        return to_markdown(self)
+
+    def to_html(self) -> str:
+        """The report as one self-contained HTML page."""
+        from pipeline.report.html_page import to_html
+
+        return to_html(self)
+
+    def to_terminal(self) -> str:
+        """The answer in a few lines of plain text."""
+        from pipeline.report.terminal import to_terminal
+
+        return to_terminal(self)
+
+    def write(self, folder: Path) -> Path:
+        """The path of report.html, written to `folder` beside report.md and report.json.
+
+        Each file is replaced in one step, so that a reader never sees half a report.
+        """
+        folder.mkdir(parents=True, exist_ok=True)
+        texts = {"json": self.to_json(), "md": self.to_markdown(), "html": self.to_html()}
+        for suffix, text in texts.items():
+            new = folder / f".report.{suffix}.new"
+            new.write_text(text if text.endswith("\n") else text + "\n", encoding="utf-8")
+            new.replace(folder / f"report.{suffix}")
+        return folder / "report.html"

@@ -1,0 +1,151 @@
+"""The questions that a report asks the timeline tables. Parameter `runs`: ids of the runs chosen."""
+
+from __future__ import annotations
+
+RUN = """
+select
+    run_id, name, cluster, start_at, end_at, is_open, wall_s::double as wall_s, tor_observed,
+    queue_s::double as queue_s, steps_kept, steps_lost, reference_step_s, n_attempts,
+    coalesce(n_incidents, 0) as n_incidents, end_state, tor_low, tor_high, tor_observed_gpu,
+    t_opt_s::double as t_opt_s, unexplained_share::double as unexplained_share, n_launches, n_gpus,
+    reference_p10_s, n_healthy_steps, steps_skipped, steps_uncommitted,
+    time_error_s::double as time_error_s
+from run
+where
+    ($run::varchar is null or run_id = $run or name = $run)
+    and ($since::timestamptz is null or end_at > $since)
+    and ($until::timestamptz is null or start_at < $until)
+order by start_at, run_id
+"""
+
+SEGMENT_SECONDS = """
+-- productive time of unknown speed counts as productive; then the slow part is unknown
+select
+    run_id,
+    coalesce(sum(coalesce(performance_ratio, 1) * duration_s)
+        filter (category = 'productive'), 0)::double as productive,
+    case
+        when bool_or(category = 'productive' and performance_ratio is null) then null
+        else coalesce(sum((1 - performance_ratio) * duration_s)
+            filter (category = 'productive'), 0)
+    end::double as slow,
+    coalesce(sum(duration_s) filter (category = 'lost_recompute'), 0)::double as lost_recompute,
+    coalesce(sum(duration_s) filter (category = 'checkpoint'), 0)::double as checkpoint,
+    coalesce(sum(duration_s) filter (category = 'recovery'), 0)::double as recovery,
+    coalesce(sum(duration_s) filter (category = 'startup'), 0)::double as startup,
+    coalesce(sum(duration_s) filter (category = 'planned'), 0)::double as planned,
+    coalesce(sum(duration_s) filter (category = 'uncommitted'), 0)::double as uncommitted,
+    coalesce(sum(duration_s) filter (category = 'unexplained'), 0)::double as unexplained
+from (select * from segment where run_id in (select unnest($runs)) order by run_id, start_at)
+group by run_id
+order by run_id
+"""
+
+LOSS = """
+select run_id, cause, type, seconds::double as seconds, share::double as share,
+    gpu_hours::double as gpu_hours, incident_id
+from loss
+where run_id in (select unnest($runs))
+order by run_id, seconds desc, cause, incident_id
+"""
+
+ATTEMPT = """
+with launches as (
+    select run_id, attempt_id, min(first_step) as first_step, max(last_step) as last_step,
+        count(*) as n_launches
+    from launch
+    group by all
+),
+
+links as (
+    select attempt_id, rule, arg_max(evidence, confidence) as evidence
+    from run_link
+    where is_used
+    group by all
+)
+
+select
+    r.run_id, r.attempt_id, r.ordinal, a.scheduler, a.job_id, a.submit_at, a.start_at, a.end_at,
+    a.state, a.end_kind, a.exit_code, a.exit_signal, a.n_nodes, a.n_gpus,
+    coalesce(a.failed_nodes, []) as failed_nodes, l.first_step, l.last_step,
+    coalesce(l.n_launches, 0) as n_launches, r.link_rule,
+    r.link_confidence::double as link_confidence, links.evidence as link_evidence,
+    f.path as file, a.line
+from run_attempt as r
+join attempt as a using (attempt_id)
+left join launches as l on l.run_id = r.run_id and l.attempt_id = r.attempt_id
+left join links on links.attempt_id = r.attempt_id and links.rule = r.link_rule
+left join file as f on f.file_id = a.file_id
+where r.run_id in (select unnest($runs))
+order by r.run_id, r.ordinal, r.attempt_id
+"""
+
+LAUNCH = """
+select
+    l.run_id, l.launch_no, l.attempt_id, l.start_at, l.end_at, l.first_step, l.last_step,
+    l.end_state, l.end_rule, f.path as file, l.log_rule, l.log_confidence::double as log_confidence
+from launch as l
+left join file as f using (file_id)
+where l.run_id in (select unnest($runs))
+order by l.run_id, l.launch_no
+"""
+
+CHECKPOINT = """
+select
+    run_id,
+    count(*) as n_saves,
+    count(*) filter (is_durable) as n_durable,
+    count(*) filter (is_async) as n_async,
+    max(step) filter (is_durable) as last_durable_step,
+    max(coalesce(durable_at, begin_at)) filter (is_durable) as last_durable_at
+from checkpoint
+where run_id in (select unnest($runs))
+group by run_id
+order by run_id
+"""
+
+INCIDENT = """
+select
+    run_id, incident_id, attempt_id, launch_no, onset_at, detected_at, ended_at, resumed_at, type,
+    signature_id, mode, domain, coalesce(nodes, []) as nodes, coalesce(gpus, []) as gpus,
+    lost_steps, lost_s::double as lost_s, recovery_s::double as recovery_s,
+    slow_s::double as slow_s, total_s::double as total_s, gpu_hours::double as gpu_hours,
+    n_attempts, confidence, n_evidence, summary
+from incident
+where run_id in (select unnest($runs))
+order by run_id, onset_at, incident_id
+"""
+
+EVIDENCE = """
+-- the root, then one line of each signature, then the rest, the earliest first; 12 an incident
+with lines as (
+    select
+        e.*, f.path,
+        row_number() over (
+            partition by e.incident_id, e.signature_id
+            order by e.is_root desc, e.occurred_at nulls last, e.file_id, e.seq) as nth
+    from incident_evidence as e
+    join incident as i using (incident_id)
+    left join file as f on f.file_id = e.file_id
+    where i.run_id in (select unnest($runs))
+)
+
+select
+    incident_id, coalesce(path, file_id) as file, line, role, coalesce(is_root, false) as is_root,
+    signature_id, occurred_at, node, rank, count::bigint as count, message, file_id
+from lines
+qualify
+    row_number() over (
+        partition by incident_id
+        order by is_root desc, nth > 1, occurred_at nulls last, file_id, seq, signature_id) <= 12
+order by incident_id, is_root desc, nth > 1, occurred_at nulls last, file_id, seq, signature_id
+"""
+
+SEGMENT = """
+select
+    run_id, segment_id, launch_no, start_at, end_at, duration_s::double as duration_s, category,
+    phase, performance_ratio::double as performance_ratio, incident_id, cause, rule
+from segment
+where run_id in (select unnest($runs))
+order by run_id, start_at
+"""
