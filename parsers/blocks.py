@@ -60,6 +60,10 @@ RecordStart = Callable[[bytes], bool]
 class UnreadableFileError(OSError):
     """A file that cannot be read at all; the message says why and what to do."""
 
+    def __str__(self) -> str:
+        """The message without the error number that OSError puts before it."""
+        return str(self.strerror)
+
 
 @dataclass(frozen=True)
 class CutLine:

@@ -16,7 +16,7 @@ _YEAR = 1972
 
 @dataclass(frozen=True)
 class Stamp:
-    """A time as printed: microseconds in the sense of `kind`, and the step that the form can show."""
+    """A time as printed: microseconds in the sense of `kind`, and the step that it can show."""
 
     us: int
     kind: StampKind
@@ -26,6 +26,7 @@ class Stamp:
 _CLOCK = r"(?P<h>[01]\d|2[0-3]):(?P<mi>[0-5]\d):(?P<s>[0-5]\d|60)"
 _FRACTION = r"(?:[.,](?P<f>\d{1,9}))?"
 _ZONE = r"(?P<zone> ?(?:Z\b|UTC\b|GMT\b|[+-]\d\d:?\d\d(?!\d)))?"
+_MONTH_DAY = r"[-/](?P<m>\d\d)[-/](?P<d>\d\d)"
 _MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
 _MONTH_NAME = f"(?P<mon>{'|'.join(_MONTHS)})"
 
@@ -34,13 +35,13 @@ _FORMS: Final = tuple(
     (kind, re.compile(rf"\[?{form}\]?"))
     for kind, form in (
         # 2026-02-01T00:00:10.123+01:00, [2026-02-01 00:00:10,123], 2025-11-09 15:39:31.043 +08:00
-        ("dated", rf"(?P<y>(?:19|20)\d\d)[-/](?P<m>\d\d)[-/](?P<d>\d\d)[T ]{_CLOCK}{_FRACTION}{_ZONE}"),
+        ("dated", rf"(?P<y>(?:19|20)\d\d){_MONTH_DAY}[T ]{_CLOCK}{_FRACTION}{_ZONE}"),
         # Ascend: 2025-04-08-18:07:20.444.436
-        ("ascend", rf"(?P<y>20\d\d)-(?P<m>\d\d)-(?P<d>\d\d)-{_CLOCK}\.(?P<ms>\d{{3}})\.(?P<us>\d{{3}})"),
+        ("ascend", rf"(?P<y>20\d\d){_MONTH_DAY}-{_CLOCK}\.(?P<ms>\d{{3}})\.(?P<us>\d{{3}})"),
         # month first: 01/17/2024 14:07:46
         ("dated", rf"(?P<m>\d\d)/(?P<d>\d\d)/(?P<y>20\d\d) {_CLOCK}{_FRACTION}{_ZONE}"),
         # dmesg -T: Sun Feb 23 16:24:18 2025
-        ("dated", rf"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) {_MONTH_NAME} +(?P<d>\d{{1,2}}) {_CLOCK} (?P<y>20\d\d)"),
+        ("dated", rf"[MTWFS][a-z]{{2}} {_MONTH_NAME} +(?P<d>\d{{1,2}}) {_CLOCK} (?P<y>20\d\d)"),
         # fabric manager: Jul 23 2024 07:53:55
         ("dated", rf"{_MONTH_NAME} +(?P<d>\d{{1,2}}) (?P<y>20\d\d) {_CLOCK}{_FRACTION}"),
         # syslog: Feb 14 05:03:41
@@ -60,7 +61,7 @@ _ANYWHERE = re.compile(
 
 
 def find_stamp(text: str, start: int = 0) -> tuple[Stamp, int] | None:
-    """The time that stands at `start` (blanks and one bracket before it allowed), and where it ends.
+    """The time at `start` (blanks and one bracket before it allowed), and where it ends.
 
     None where no known form stands there, or the date is impossible.
     """
@@ -108,10 +109,7 @@ def _read(kind: str, match: re.Match[str]) -> Stamp | None:
         whole, _, fraction = g["boot"].partition(".")
         return Stamp(int(whole) * 1_000_000 + int(fraction), StampKind.BOOT, 1e-6)
     clock_us = (int(g["h"]) * 3600 + int(g["mi"]) * 60 + int(g["s"])) * 1_000_000
-    if kind == "ascend":
-        fraction = g["ms"] + g["us"]
-    else:
-        fraction = g.get("f") or ""
+    fraction = g["ms"] + g["us"] if kind == "ascend" else g.get("f") or ""
     resolution_s = _resolution_s(fraction)
     if kind == "glog":
         return _read_glog(g, clock_us, fraction)

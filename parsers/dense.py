@@ -1,8 +1,8 @@
 """Dense step lines in bulk: the columns of thousands of equal lines at once, by Polars.
 
 The first line of a block that a key-value rule reads becomes a template: its launcher prefix, the
-width of its time, its keys by position. All lines that fit it exactly are split and cast as columns;
-a line that differs in anything is left for the rule itself, so both ways give the same rows.
+width of its time, its keys by position. All lines that fit it exactly are split and cast as
+columns; a line that differs in anything is left for the rule itself: both ways give equal rows.
 """
 
 from __future__ import annotations
@@ -159,8 +159,8 @@ def _read(lines: pl.DataFrame, template: _Template, block: Block) -> pl.DataFram
             if column in ("duration_ms", "step_ms"):
                 fits &= number.is_between(0, 1e12)
             columns[column] = number
-    for column in columns.values():
-        fits &= column.is_not_null()
+    for values in columns.values():
+        fits &= values.is_not_null()
     return lines.with_columns(**columns, fits=fits.fill_null(value=False))
 
 
@@ -188,7 +188,8 @@ def _stamps(block: Block, lines: pl.Series, at: int, width: int) -> pl.Series:
     good &= (text[:, ~is_digit] == pattern[~is_digit]).all(axis=1)
 
     def number(first: int, n_digits: int) -> npt.NDArray[np.int64]:
-        return digits[:, first : first + n_digits] @ (10 ** np.arange(n_digits)[::-1])
+        powers = 10 ** np.arange(n_digits)[::-1]
+        return np.asarray(digits[:, first : first + n_digits] @ powers, dtype=np.int64)
 
     month, day, hour, minute, second = (number(i, 2) for i in (5, 8, 11, 14, 17))
     good &= (month >= 1) & (month <= 12) & (day >= 1) & (hour < 24) & (minute < 60) & (second < 60)

@@ -116,7 +116,8 @@ class Catalogue:
 
 # Source lines of a traceback quote the words of errors: `    raise RuntimeError("CUDA error`.
 _SOURCE_LINE = re.compile(
-    r'\s{2,}(?:File "|raise |\^|~|return |self\.|if |for |with |await |[\w.]+\(|.*\braise [A-Z]\w+\()'
+    r'\s{2,}(?:File "|raise |\^|~|return |self\.|if |for |with |await |[\w.]+\('
+    r"|.*\braise [A-Z]\w+\()"
 )
 _NCCL_HOST = re.compile(r"(?P<host>[A-Za-z][\w.-]*):\d+:\d+ (?:\[\d+\] )?\S* ?.{0,40}NCCL ")
 

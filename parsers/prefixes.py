@@ -21,6 +21,9 @@ _CONTROL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b[()][0-9A-B]|\x00")
 _DOCKER_JSON = '{"log":'
 _EPOCH_SAFE = 10**15
 
+_ISO = r"\d{4}-\d\d-\d\dT[\d:,.]+(?:Z|[+-]\d\d:?\d\d)"
+_PROGRAM = r"[\w./@-]+(?:\[\d+\])?"
+
 # Labels carry `rank`, `local_rank` or `node`; a carrier's time is read from the group `ts`.
 _LAYERS: Final = tuple(
     re.compile(layer)
@@ -38,15 +41,15 @@ _LAYERS: Final = tuple(
         r"\[titan\] ",  # torchtitan names itself before the time
         r"\[(?:INFO|WARNING|ERROR|DEBUG)\|[\w./]+:\d+\] (?=20\d\d-)",  # transformers 4.x
         # syslog and journald: time, host, program
-        r"(?P<ts>[A-Z][a-z]{2} [ \d]\d [\d:.]{8,15}|\d{4}-\d\d-\d\dT[\d:.,]+(?:Z|[+-]\d\d:?\d\d)) "
-        r"(?P<node>[\w.-]+) [\w./@-]+(?:\[\d+\])?: ",
-        r"(?:kern|user|daemon|syslog|auth) *:\w+ *: (?P<ts>\d{4}-\d\d-\d\dT[\d:,.]+[+-]\d\d:?\d\d) ",
+        rf"(?P<ts>[A-Z][a-z]{{2}} [ \d]\d [\d:.]{{8,15}}|{_ISO}) (?P<node>[\w.-]+) {_PROGRAM}: ",
+        rf"(?:kern|user|daemon|syslog|auth) *:\w+ *: (?P<ts>{_ISO}) ",  # dmesg --decode
         r"\d{1,3},\d+,(?P<boot_us>\d+),[^;]{1,32};",  # /dev/kmsg
         r"<\d{1,3}>",  # pstore
         r"(?P<ts>\[[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d [\d:]{8} \d{4}\]) ",  # dmesg -T
         r"(?P<ts>\[ *\d{1,10}\.\d{6}\]) (?:\[ *[TC]\d+\] )?",  # dmesg
     )
 )
+_MAY_BE_STAMP = re.compile(r"\[?[12]\d")
 _LABEL_BEHIND_STAMP = re.compile(r" *(?:\[default\d+\]|\[rank\d+\]|\[\d+,\d+\]<std|\[pod/)")
 
 
@@ -80,7 +83,7 @@ def peel(text: str, above: Peeled | None = None) -> Peeled:
             text = line.log.rstrip("\n")
             stamp = stamp or (line.time and _stamp_of(line.time)) or None
             continue
-        found = find_stamp(text) if text[:1] in "[12" and text[:3].strip("[")[:2].isdigit() else None
+        found = find_stamp(text) if _MAY_BE_STAMP.match(text) else None
         if found and _LABEL_BEHIND_STAMP.match(text, found[1]):
             stamp = stamp or found[0]
             text = text[found[1] :].lstrip(" ")

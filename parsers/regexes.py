@@ -30,7 +30,7 @@ def problems_of(pattern: str) -> list[str]:
     return sorted(set(_walk(tree, is_repeated=False)))
 
 
-def _walk(tree: Any, *, is_repeated: bool) -> list[str]:  # noqa: ANN401 - untyped in the stdlib
+def _walk(tree: Any, *, is_repeated: bool) -> list[str]:
     found = []
     for op, value in tree:
         if op in _FORBIDDEN:
@@ -43,7 +43,7 @@ def _walk(tree: Any, *, is_repeated: bool) -> list[str]:  # noqa: ANN401 - untyp
     return found
 
 
-def _children(op: Any, value: Any) -> list[Any]:  # noqa: ANN401
+def _children(op: Any, value: Any) -> list[Any]:
     if op in _REPEATS:
         return [value[2]]
     if op is ops.SUBPATTERN:

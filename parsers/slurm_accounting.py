@@ -1,7 +1,7 @@
 """`sacct -p/-P` text with any delimiter and any columns.
 
-Source: sacct(1). The output has no quoting: a free-text cell may hold newlines and the delimiter, so
-rows are joined until the header's number of cells is reached, and never guessed at beyond it.
+Source: sacct(1). The output has no quoting: a free-text cell may hold newlines and the delimiter,
+so rows are joined until the header's number of cells is reached, and never guessed at beyond it.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class SlurmAccounting:
     name = "sacct"
     version = "1"
 
-    def sniff(self, head: bytes, file_name: str) -> Sniff:  # noqa: ARG002 - same for all formats
+    def sniff(self, head: bytes, file_name: str) -> Sniff:
         """Sure when a header line of known column names stands near the top."""
         for raw in head.split(b"\n")[:_HEADER_LINES]:
             line = raw.decode("utf-8", "replace").rstrip("\r")
@@ -210,8 +210,8 @@ def _join(
                 continue
             if n_delimiters > wanted:
                 facts.claimed_lines += 1
-                _reject(facts, file_id, line, offset,
-                        f"{n_delimiters + 1} cells where the header has {wanted + 1}", text)  # fmt: skip
+                why = f"{n_delimiters + 1} cells where the header has {wanted + 1}"
+                _reject(facts, file_id, line, offset, why, text)
                 continue
             pending.line, pending.byte_offset, pending.n_delimiters = line, offset, 0
         pending.pieces.append(text)

@@ -12,7 +12,7 @@ from enum import StrEnum
 import pyarrow as pa
 
 MAX_TEXT_BYTES = 500
-"""Longest raw text that a fact or a reject keeps: enough to recognise a line, bounded for safety."""
+"""Longest raw text that a fact or a reject keeps: enough to recognise a line."""
 
 
 class StampKind(StrEnum):

@@ -31,7 +31,7 @@ from parsers.tables import (
 from parsers.training import Dialect, Rejected, Rule, load_dialects, stamp_columns
 
 REPORT_MARK = b"wallsplit report"
-"""Stands in the first line of our own reports: reading one back would count its quotes as faults."""
+"""Stands in the first line of our own reports, whose quotes must not be read as faults."""
 
 _CLOCK_PATTERNS = (
     rb"(19|20)\d\d[-/]\d\d[-/]\d\d[T \-]\d\d:\d\d:\d\d",
@@ -48,7 +48,7 @@ class TextLog:
     name = "text"
     version = "1"
 
-    def sniff(self, head: bytes, file_name: str) -> Sniff:  # noqa: ARG002 - same for all formats
+    def sniff(self, head: bytes, file_name: str) -> Sniff:
         """Low for any text, higher with anchors of a dialect, 0 for binary data and own reports."""
         first_line = head.partition(b"\n")[0]
         n_control = len(head) - len(head.translate(None, _CONTROL_BYTES))
@@ -62,7 +62,7 @@ class TextLog:
         detail["clock"] = "0" if _is_stamped(head) else "1"
         return Sniff(self.name, 0.5 if len(detail) > 1 else 0.1, detail)
 
-    def is_record_start(self, line: bytes, sniff: Sniff) -> bool:  # noqa: ARG002
+    def is_record_start(self, line: bytes, sniff: Sniff) -> bool:
         """Every line is a record of its own."""
         return True
 
@@ -237,7 +237,7 @@ def _literals(dialects: Sequence[Dialect], catalogue: Catalogue) -> dict[bytes, 
 
 
 @lru_cache(maxsize=8)
-def _reader(dialect_dirs: tuple[str, ...], clock: bool) -> _Reader:  # noqa: FBT001
+def _reader(dialect_dirs: tuple[str, ...], clock: bool) -> _Reader:
     return _Reader(load_dialects(dialect_dirs), load_catalogue(), clock=clock)
 
 

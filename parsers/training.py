@@ -1,7 +1,7 @@
 """Training-log dialects as data: load them, and read one line by their rules.
 
-A dialect is a TOML file: anchors by which it is recognised, rules that turn lines into train events,
-lines that must match and lines that must not. A fork is ten lines that extend another dialect.
+A dialect is a TOML file: anchors by which it is recognised, rules that turn lines into train
+events, lines that must match and lines that must not. A fork is ten lines that extend another.
 """
 
 from __future__ import annotations
@@ -94,13 +94,12 @@ class Rule:
 
     def apply(self, payload: str) -> list[Row | Rejected]:
         """Train events that the payload states by this rule; empty where it does not match."""
-        rows: list[Row | Rejected] = [self._row(match, payload) for match in
-                                      self.regex.finditer(payload)]  # fmt: skip
+        rows = [self._row(match) for match in self.regex.finditer(payload)]
         if not rows and self.claim is not None and self.claim.search(payload):
             return [Rejected(f"looks like {self.dialect} {self.id}, but is not complete")]
         return rows
 
-    def _row(self, match: re.Match[str], payload: str) -> Row | Rejected:
+    def _row(self, match: re.Match[str]) -> Row | Rejected:
         values = {k: v for k, v in match.groupdict().items() if v is not None}
         if self.kv is not None:
             values |= _split(values.get("rest", ""), self.kv)

@@ -1,7 +1,7 @@
 """What an ingest must read: files against the ledger, without reading more than heads and tails.
 
-Content is recognised by hashes of its first 64 KiB and of the 64 KiB before the last parsed byte, so
-that a file may grow, be renamed, rotated or compressed without being counted twice.
+Content is recognised by hashes of its first 64 KiB and of the 64 KiB before the last parsed byte,
+so that a file may grow, be renamed, rotated or compressed without being counted twice.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def discover(paths: Sequence[str], lake: Path) -> tuple[list[Path], list[Unreada
             if not candidates:
                 raise UsageError(f"{text}: no such file, folder or matching glob")
         for candidate in candidates:
-            absolute = os.path.abspath(candidate)
+            absolute = os.path.abspath(candidate)  # noqa: PTH100 - resolve() would follow links
             if os.path.realpath(absolute).startswith(lake_path + os.sep):
                 continue
             if candidate.is_file():
@@ -172,10 +172,10 @@ def plan(
             unreadable.append(Unreadable(path, str(error.strerror)))
     for path, look in undecided:
         try:
-            content = _moved(look, known, held, paths_now={str(p) for p in paths})
-            if content is not None:
-                held.add(content.file_id)
-                files.append(_continued(look, content, options))
+            moved = _moved(look, known, held, paths_now={str(p) for p in paths})
+            if moved is not None:
+                held.add(moved.file_id)
+                files.append(_continued(look, moved, options))
             elif _is_duplicate(look, known, files):
                 n_duplicates += 1
             else:

@@ -13,6 +13,8 @@ from pathlib import Path
 
 from pipeline.errors import UsageError, WallsplitError
 
+Run = Callable[[argparse.Namespace], int]
+
 EPILOG = """\
 exit codes: 0 done; 1 failed, or explain/check found something; 2 wrong usage or configuration;
 3 done, but more records were unreadable than reject_limit allows
@@ -30,7 +32,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         code: int = args.run(args)
         sys.stdout.flush()
-        return code
     except WallsplitError as error:
         if os.environ.get("WALLSPLIT_DEBUG") == "1":
             raise
@@ -43,20 +44,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("wallsplit: interrupted; the lake is as it was", file=sys.stderr)
         return 1
+    return code
 
 
 def build_parser() -> argparse.ArgumentParser:
     """Every command with its options; the CLI reference is made from it."""
     parser = argparse.ArgumentParser(
         prog="wallsplit",
-        description="Where did the wall-clock time of a training run go, and what did failures cost?",
+        description="Where did a training run's wall-clock time go, what did failures cost?",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="store_true", help="print the version and exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
 
-    def command(name: str, run: Callable[[argparse.Namespace], int], text: str) -> argparse.ArgumentParser:
+    def command(name: str, run: Run, text: str) -> argparse.ArgumentParser:
         sub = commands.add_parser(name, help=text, description=text, epilog=EPILOG,
                                   formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
         sub.set_defaults(run=run)
@@ -104,12 +106,16 @@ def build_parser() -> argparse.ArgumentParser:
     report.add_argument("--since", metavar="T", help="only runs that end after this instant")
     report.add_argument("--until", metavar="T", help="only runs that start before this instant")
     report.add_argument("--format", choices=("html", "md", "json"), default="html")
-    report.add_argument("--out", type=Path, metavar="PATH",
-                        help="file (md and json: stdout without it; html: LAKE/reports/)")  # fmt: skip
+    report.add_argument(
+        "--out",
+        type=Path,
+        metavar="PATH",
+        help="file (default: stdout for md and json, LAKE/reports/ for html)",
+    )
 
     show = command("show", _show, "the raw lines behind a fact, segment or incident")
-    show.add_argument("evidence", metavar="EVIDENCE",
-                      help="FILE:LINE, segment:ID, incident:ID or fact:TABLE:FILE_ID:LINE")  # fmt: skip
+    evidence = "FILE:LINE, segment:ID, incident:ID or fact:TABLE:FILE_ID:LINE"
+    show.add_argument("evidence", metavar="EVIDENCE", help=evidence)
     _lake_option(show, required=False)
 
     check = command("check", _check, "every invariant over a lake; exit 1 if one is broken")

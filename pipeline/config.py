@@ -1,8 +1,8 @@
 """Settings of a nightly job, from a TOML file; all mistakes are reported at once.
 
-    cluster = "aurora"            # name of the cluster the logs belong to
-    timezone = "Europe/Paris"     # zone of times without offset
-    reject_limit = 0.01           # share of claimed lines that may be unreadable
+cluster = "aurora"            # name of the cluster the logs belong to
+timezone = "Europe/Paris"     # zone of times without offset
+reject_limit = 0.01           # share of claimed lines that may be unreadable
 """
 
 from __future__ import annotations
@@ -35,7 +35,11 @@ def load(path: Path | None) -> Config:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: not readable as TOML: {error}") from error
     problems = []
-    types = {"cluster": str, "timezone": str, "reject_limit": (int, float)}
+    types: dict[str, tuple[type, ...]] = {
+        "cluster": (str,),
+        "timezone": (str,),
+        "reject_limit": (int, float),
+    }
     for key, value in table.items():
         if key not in types:
             problems.append(f"{path}: unknown setting {key!r}; known: {', '.join(sorted(types))}")

@@ -1,4 +1,4 @@
-"""Run chunk parses: in this process, or on a pool of local ones that survives the death of a worker."""
+"""Run chunk parses in this process, or on a local pool that survives the death of a worker."""
 
 from __future__ import annotations
 

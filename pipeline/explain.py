@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+import duckdb
+
 from parsers.blocks import BlockReader, UnreadableFileError, detect_compression, read_head
 from parsers.formats import recognise
 from pipeline import catalog, database, timeline
@@ -59,12 +61,11 @@ def explain(paths: Sequence[str], options: IngestOptions) -> list[Explanation]:
         timeline.rebuild(lake_dir)
         con = database.connect(lake_dir)
         out = [Explanation(str(b.path), problem=b.reason) for b in broken]
-        for path in files:
-            out.append(_explain_one(con, path, options))
+        out += [_explain_one(con, path, options) for path in files]
     return sorted(out, key=lambda e: e.path)
 
 
-def _explain_one(con, path: Path, options: IngestOptions) -> Explanation:  # type: ignore[no-untyped-def]
+def _explain_one(con: duckdb.DuckDBPyConnection, path: Path, options: IngestOptions) -> Explanation:
     found = Explanation(str(path))
     try:
         compression = detect_compression(path)
@@ -111,7 +112,7 @@ def _explain_one(con, path: Path, options: IngestOptions) -> Explanation:  # typ
     return found
 
 
-def _counts(con, file_id: str) -> dict[str, dict[str, int]]:  # type: ignore[no-untyped-def]
+def _counts(con: duckdb.DuckDBPyConnection, file_id: str) -> dict[str, dict[str, int]]:
     rows = con.execute(
         """
         select 'train_event', kind, count(*) from train_event where file_id = $id group by all
@@ -122,7 +123,7 @@ def _counts(con, file_id: str) -> dict[str, dict[str, int]]:  # type: ignore[no-
         select 'accounting_row', case when step_id is null then 'job' else 'step' end, count(*)
         from accounting_row where file_id = $id group by all
         union all
-        select 'clock_mark', '', count(*) from clock_mark where file_id = $id group by all
+        select 'clock_mark', '', count(*) from clock_mark where file_id = $id having count(*) > 0
         union all
         select 'reject', reason, count(*) from reject where file_id = $id group by all
         order by all
@@ -135,7 +136,13 @@ def _counts(con, file_id: str) -> dict[str, dict[str, int]]:  # type: ignore[no-
     return out
 
 
-def _find_unmatched(con, path: Path, compression: str | None, file_id: str, found: Explanation) -> int:  # type: ignore[no-untyped-def]
+def _find_unmatched(
+    con: duckdb.DuckDBPyConnection,
+    path: Path,
+    compression: str | None,
+    file_id: str,
+    found: Explanation,
+) -> int:
     """Collect lines that sound important and that nothing claimed; how many look like steps."""
     claimed = {
         row[0]

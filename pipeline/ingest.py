@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import json
 import sys
 import time
@@ -92,8 +93,8 @@ def ingest(
 ) -> IngestSummary:
     """Ingest files, folders and globs; nothing new means no batch.
 
-    The facts do not depend on `jobs`, `chunk_bytes` or the order of `paths`. LakeError when the lake
-    cannot be written; then it is as it was.
+    The facts do not depend on `jobs`, `chunk_bytes` or the order of `paths`. LakeError when the
+    lake cannot be written; then it is as it was.
     """
     options = options or IngestOptions()
     for _ in range(_MAX_RACES):
@@ -120,7 +121,7 @@ def ingest(
                     f"no space left for {lake_dir}: nothing was added; free some and run again"
                 ) from error
             raise
-    raise LakeError(f"{lake_dir}: other ingests committed first {_MAX_RACES} times; run again later")
+    raise LakeError(f"{lake_dir}: other ingests committed first {_MAX_RACES} times; run again")
 
 
 def _new_failures(
@@ -207,7 +208,7 @@ class _Tables:
             writer.close()
 
     def add(self, task: ChunkTask, lines_before: int) -> None:
-        """Append the parts of a chunk, lines counted from the beginning of its file, and drop them."""
+        """Append the parts of a chunk, lines counted from the start of its file; drop them."""
         for table in FACT_TABLES:
             path = Path(task.parts) / f"{task.number}-{table.name}.arrow"
             if not path.exists():
@@ -248,7 +249,7 @@ def _chunks(
             first + i, str(plan.path), plan.file_id, int(start or 0), end, plan.compression,
             plan.head, plan.sniff, options.dialect_dirs, str(parts),
         )
-        for i, (start, end) in enumerate(zip(borders[:-1], borders[1:], strict=True))
+        for i, (start, end) in enumerate(itertools.pairwise(borders))
     ]  # fmt: skip
 
 

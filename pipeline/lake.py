@@ -125,7 +125,9 @@ def staging(lake: Path) -> Iterator[Staging]:
         folder = facts / f"{_STAGING}{os.getpid()}-{uuid.uuid4().hex[:12]}"
         folder.mkdir()
     except OSError as error:
-        raise LakeError(f"cannot write to {lake}: {error.strerror}; check path and space") from error
+        raise LakeError(
+            f"cannot write to {lake}: {error.strerror}; check path and space"
+        ) from error
     try:
         with (folder / _LOCK).open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)

@@ -1,4 +1,4 @@
-"""Where the data files of the product stand: beside the code in a wheel, at the top in a checkout."""
+"""Where the data files stand: beside the code in a wheel, at the top in a checkout."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ Value = object
 
 
 def plain_rows(relation: duckdb.DuckDBPyRelation) -> Iterator[dict[str, Value]]:
-    """Rows with values that JSON knows: instants as ISO 8601 with Z, maps as objects, NaN as null."""
+    """Rows with values that JSON knows: ISO 8601 instants with Z, maps as objects, NaN as null."""
     for batch in relation.to_arrow_reader(10_000):
         for row in batch.to_pylist():
             yield {name: plain(value) for name, value in row.items()}
@@ -45,7 +45,9 @@ def to_json(value: Value) -> str:
 
 def harmless(text: str) -> str:
     """Text of a log for a terminal: control characters and direction marks are shown as escapes."""
-    return "".join(
-        c if c.isprintable() or c == "\t" else f"\\x{ord(c):02x}" if ord(c) < 256 else f"\\u{ord(c):04x}"
-        for c in text
-    )  # fmt: skip
+    return "".join(c if c.isprintable() or c == "\t" else _escape(c) for c in text)
+
+
+def _escape(char: str) -> str:
+    code = ord(char)
+    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"

@@ -84,9 +84,7 @@ def _of_lake(
             where t.file_id = $id and t.line = $line
             limit 20
             """
-        rows = con.execute(
-            question, {"table": table, "id": file_id, "line": int(line)}
-        ).fetchall()
+        rows = con.execute(question, {"table": table, "id": file_id, "line": int(line)}).fetchall()
     if not rows:
         raise EvidenceError(f"{evidence}: the lake knows no {kind} of that name")
     for path, compression, line, offset, stored, note in rows:

@@ -1,7 +1,7 @@
 """Run the stages of `sql/` over a lake's facts and publish the timeline tables.
 
-A stage is one statement in a file `NNN_name.sql`; it makes the table `name`. Stages run in the order
-of their numbers on one connection. Between two of them, connected attempts are found by SciPy.
+A stage is one statement in a file `NNN_name.sql`; it makes the table `name`. Stages run in the
+order of their numbers on one connection. Between two of them SciPy finds connected attempts.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import gzip
 import os
+import pickle
 import subprocess
 import sys
 from collections.abc import Callable
@@ -26,6 +27,12 @@ from parsers.blocks import (
     read_range,
 )
 from parsers.formats import HEAD_BYTES
+
+PACK: dict[str | None, Callable[[bytes], bytes]] = {
+    None: bytes,
+    "gz": gzip.compress,
+    "zst": zstandard.compress,
+}
 
 Line = tuple[int, int, bytes]
 """(0-based line in the chunk, byte offset in the file, bytes without the newline)."""
@@ -79,7 +86,7 @@ DIRTY = {
 def test_dirty_bytes_keep_lines_and_offsets(
     tmp_path: Path, data: bytes, block_bytes: int, compression: str | None
 ) -> None:
-    pack = {"gz": gzip.compress, "zst": zstandard.compress, None: bytes}[compression]
+    pack = PACK[compression]
     path = written(tmp_path, pack(data))
     assert detect_compression(path) == compression
     reader = BlockReader(path, compression=compression, block_bytes=block_bytes)
@@ -241,7 +248,7 @@ def test_chunk_without_a_record_stops_at_its_end(tmp_path: Path, n_read: list[in
     path = written(tmp_path, b"#\n" + b"more\n" * 600_000)
     reader = BlockReader(path, 1000, 2000, is_record_start=lambda line: line == b"#")
     assert lines_of(reader) == []
-    assert sum(n_read) <= 2000 + 64 * 1024
+    assert sum(n_read) <= 2 * 64 * 1024
 
 
 # Compressed files.
@@ -258,8 +265,7 @@ def frames(compress: Callable[[bytes], bytes], data: bytes, n: int) -> bytes:
 @pytest.mark.parametrize("n", [1, 3, 500])
 @pytest.mark.parametrize("compression", ["gz", "zst"])
 def test_members_and_frames_are_joined(tmp_path: Path, compression: str, n: int) -> None:
-    compress = {"gz": gzip.compress, "zst": zstandard.compress}[compression]
-    path = written(tmp_path, frames(compress, MANY, n))
+    path = written(tmp_path, frames(PACK[compression], MANY, n))
     reader = BlockReader(path, compression=compression)
     assert lines_of(reader) == naive(MANY)
     assert reader.truncated_reason is None
@@ -284,11 +290,8 @@ def test_gz_may_end_with_padding(tmp_path: Path) -> None:
 def test_compressed_file_cut_short_gives_its_readable_lines_and_the_reason(
     tmp_path: Path, compression: str, share: float
 ) -> None:
-    # zstd gives out whole blocks only: several frames, so that some are whole
-    packed = {
-        "gz": gzip.compress(MANY),
-        "zst": frames(zstandard.compress, MANY, 20),
-    }[compression]
+    # zstd gives out whole blocks only: of one frame of this size there would be nothing
+    packed = frames(PACK[compression], MANY, 20)
     path = written(tmp_path, packed[: int(len(packed) * share)])
     reader = BlockReader(path, compression=compression)
     out = lines_of(reader)
@@ -302,10 +305,8 @@ def test_compressed_file_cut_short_gives_its_readable_lines_and_the_reason(
 
 @pytest.mark.parametrize("compression", ["gz", "zst"])
 def test_rubbish_behind_compressed_data_is_reported(tmp_path: Path, compression: str) -> None:
-    compress = {"gz": gzip.compress, "zst": zstandard.compress}[compression]
-    reader = BlockReader(
-        written(tmp_path, compress(b"a\nb\n") + b"rubbish" * 3), compression=compression
-    )
+    packed = PACK[compression](b"a\nb\n") + b"rubbish" * 3
+    reader = BlockReader(written(tmp_path, packed), compression=compression)
     assert [line for _, _, line in lines_of(reader)] == [b"a", b"b"]
     assert reader.truncated_reason is not None
     assert reader.truncated_reason.startswith(f"the {compression} data is damaged: ")
@@ -315,14 +316,8 @@ def test_rubbish_behind_compressed_data_is_reported(tmp_path: Path, compression:
 def test_decompression_bomb_stays_small(tmp_path: Path, compression: str) -> None:
     n_bytes = 400 * 1024 * 1024
     path = tmp_path / "bomb"
-    with path.open("wb") as raw:
-        if compression == "gz":
-            out = gzip.GzipFile(fileobj=raw, mode="wb", compresslevel=9)
-        else:
-            out = zstandard.ZstdCompressor(level=1).stream_writer(raw, closefd=False)
-        with out:
-            for _ in range(n_bytes // (1024 * 1024)):
-                out.write(bytes(1024 * 1024))
+    # members and frames of zeros: a long line in little more than its headers
+    path.write_bytes(PACK[compression](bytes(100 * 1024 * 1024)) * 4)
     check = f"(0, 0, {n_bytes}) == (c := reader.cut_lines[0], c.line, c.byte_offset, c.n_bytes)[1:]"
     assert growth_mb(path, compression, check) < 250
 
@@ -353,8 +348,10 @@ def refused(path: Path) -> str:
     for read in (detect_compression, read_head):
         with pytest.raises(UnreadableFileError):
             read(path)
-    assert str(path) in str(caught.value)
-    return str(caught.value)
+    # the error must come back whole from a worker process
+    message = str(pickle.loads(pickle.dumps(caught.value)))
+    assert message.startswith(f"cannot read {path}: ")
+    return message
 
 
 def test_folder_is_refused(tmp_path: Path) -> None:
@@ -416,7 +413,7 @@ def test_refused_files_leave_no_descriptor_open(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("compression", [None, "gz", "zst"])
 def test_head_holds_whole_lines(tmp_path: Path, compression: str | None) -> None:
-    pack = {"gz": gzip.compress, "zst": zstandard.compress, None: bytes}[compression]
+    pack = PACK[compression]
     head = read_head(written(tmp_path, pack(MANY)), compression)
     assert HEAD_BYTES - 20 < len(head) <= HEAD_BYTES
     assert MANY.startswith(head)

@@ -127,9 +127,7 @@ def test_hang_is_detection_time_of_one_incident():
         9000, last + 1805, "torch.watchdog_timeout", component="comm.hang", mode="hang",
         role="symptom", captures=[("ran_ms", "1800000")],
     )  # fmt: skip
-    con = timeline_of(
-        log.rows, [watchdog], [accounting(1, START, last + 1900, "FAILED")]
-    )
+    con = timeline_of(log.rows, [watchdog], [accounting(1, START, last + 1900, "FAILED")])
     assert segments(con) == [
         ("startup", "allocation", 60.0, 0.0),
         ("uncommitted", "train", 300.0, 0.0),
@@ -215,9 +213,7 @@ def test_launches_inside_one_allocation_are_one_attempt():
     log.event("train_start", START + 90)
     for step in range(21, 81):
         log.event("step", START + 70 + step, step_to=step, step_ms=1000.0)
-    con = timeline_of(
-        log.rows, [exit_line], [accounting(1, START, START + 155, "COMPLETED")]
-    )
+    con = timeline_of(log.rows, [exit_line], [accounting(1, START, START + 155, "COMPLETED")])
     assert one(con, "select n_attempts, n_launches, steps_lost, steps_kept from run") == (
         1, 2, 7, 80,
     )  # fmt: skip
@@ -243,9 +239,9 @@ def test_unstamped_steps_get_their_time_from_durations():
         ("productive", "train", 400.0, 1.0),
         ("planned", "shutdown", 40.0, 0.0),
     ]
-    assert one(
-        con, "select distinct time_source from train_event where kind = 'step'"
-    ) == ("cumulative",)
+    assert one(con, "select distinct time_source from train_event where kind = 'step'") == (
+        "cumulative",
+    )
 
 
 def test_accounting_alone_gives_bounds_and_no_number():
@@ -266,9 +262,7 @@ def test_recycled_job_id_of_another_user_is_another_run():
 
 
 def test_orphan_steps_do_not_make_an_attempt():
-    con = timeline_of(
-        accounts=[accounting(1, START, START + 100, "COMPLETED", step_id="0")]
-    )
+    con = timeline_of(accounts=[accounting(1, START, START + 100, "COMPLETED", step_id="0")])
     assert one(con, "select count(*), count(attempt_id) from attempt_step") == (1, 0)
     assert one(con, "select count(*) from attempt") == (0,)
 

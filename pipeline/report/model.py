@@ -131,6 +131,7 @@ class Attempt(_Record):
     n_nodes: int | None
     n_gpus: int | None
     failed_nodes: list[str]
+    is_runaway: bool | None
     first_step: int | None
     last_step: int | None
     n_launches: int

@@ -67,7 +67,7 @@ links as (
 select
     r.run_id, r.attempt_id, r.ordinal, a.scheduler, a.job_id, a.submit_at, a.start_at, a.end_at,
     a.state, a.end_kind, a.exit_code, a.exit_signal, a.n_nodes, a.n_gpus,
-    coalesce(a.failed_nodes, []) as failed_nodes, l.first_step, l.last_step,
+    coalesce(a.failed_nodes, []) as failed_nodes, a.is_runaway, l.first_step, l.last_step,
     coalesce(l.n_launches, 0) as n_launches, r.link_rule,
     r.link_confidence::double as link_confidence, links.evidence as link_evidence,
     f.path as file, a.line

@@ -3,7 +3,7 @@
 The same kind, size and seed give the same bytes.
 """
 
-# ruff: noqa: S311 - logs need repeatable randomness, not secrets
+
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ N_LITERALS = 107
 """Size of the literal list of the reference measurement."""
 
 _SIGNATURES = Path(__file__).parents[2] / "parsers" / "signatures"
-_BEGIN = datetime(2026, 2, 1)  # noqa: DTZ001 - logs print wall clock without a zone
+_BEGIN = datetime(2026, 2, 1)
 _BATCH_LINES = 5_000
 
 _OWN_LITERALS = (

@@ -1,0 +1,42 @@
+"""The answer in a few lines of plain text."""
+
+from __future__ import annotations
+
+from pipeline.report import words
+from pipeline.report.model import Report
+from pipeline.report.summary import answer, lost_s, worst_first
+from pipeline.rows import harmless
+
+_RUNS_SHOWN = 10
+_CAUSES_SHOWN = 3
+
+
+def to_terminal(report: Report) -> str:
+    """TOR, hours lost and top causes of all runs, then of the runs that lost most."""
+    if not report.runs:
+        return "no runs: the logs show neither jobs nor training steps"
+    total = answer(report.runs)
+    lines = [
+        f"TOR {total.tor}: {words.duration(total.lost_s)} of {words.duration(total.wall_s)} lost in "
+        f"{words.counted(total.n_runs - total.n_runs_without_tor, 'run')}, "
+        f"{words.counted(total.n_incidents, 'incident')}"
+    ]
+    if total.tor_low is None:
+        lines = [f"TOR unknown: no step times in {words.counted(total.n_runs, 'run')}"]
+    for cause in total.causes[:_CAUSES_SHOWN]:
+        story = f"  ({cause.story})" if cause.story else ""
+        lines.append(
+            f"  {words.share(cause.share):>6}  {words.duration(cause.seconds):>12}  {cause.title}{story}"
+        )
+    for run in worst_first(report)[:_RUNS_SHOWN]:
+        tor = words.tor(run.tor_low, run.tor_high, run.has_interval)
+        lines.append(
+            f"{run.run_id}  TOR {tor:<13} wall {words.duration(run.wall_s):>12}  "
+            f"lost {words.duration(lost_s(run)):>12}  {harmless(words.run_name(run))}"
+        )
+    if len(report.runs) > _RUNS_SHOWN:
+        lines.append(f"... and {len(report.runs) - _RUNS_SHOWN} more runs")
+    n_warnings = len(report.data_quality.warnings)
+    if n_warnings:
+        lines.append(f"{words.counted(n_warnings, 'warning')} about the data: see the report")
+    return "\n".join(lines)

@@ -1,0 +1,211 @@
+"""Words and number formats of the pages: what a tired engineer understands at three in the morning."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from pipeline.report.model import Run
+
+CATEGORIES = {
+    "productive": ("Productive", "steps that count, at full speed"),
+    "slow": ("Slow steps", "time beyond the reference step time"),
+    "lost_recompute": ("Lost work", "steps that ran and were rolled back or discarded"),
+    "recovery": ("Recovery", "from the last progress to productive again"),
+    "checkpoint": ("Checkpointing", "training stood still for a save"),
+    "startup": ("Start-up", "before the first step, and the final shutdown"),
+    "planned": ("Planned stops", "maintenance, time limit, preemption, hand-over"),
+    "uncommitted": ("Uncommitted", "work after the last checkpoint that nothing continued"),
+    "unexplained": ("Unexplained", "no log line says what happened"),
+}
+"""Category (and slow, its part of productive): name, meaning; in the order of legends."""
+
+_CAUSES = {
+    "checkpoint": "Saving checkpoints",
+    "startup": "Starting up",
+    "planned": "Planned stops and the way back",
+    "slow": "Steps slower than the reference",
+    "uncommitted": "Work that no checkpoint kept",
+    "unexplained": "Time that no log explains",
+}
+
+_TYPES = {
+    "unattributed": "Failures without a cause in the logs",
+    "gpu.memory": "GPU memory error",
+    "gpu.bus": "GPU fell off the bus",
+    "gpu.engine": "GPU engine fault",
+    "gpu.firmware": "GPU firmware (GSP) fault",
+    "gpu.power_thermal": "GPU power or heat",
+    "gpu.other": "GPU fault",
+    "gpu.unknown": "GPU fault of unknown kind",
+    "nvlink.link": "NVLink error",
+    "nvlink.switch": "NVSwitch error",
+    "network.link": "Network link down or flapping",
+    "network.nic": "Network card fault",
+    "network.path": "Network path broken",
+    "host.memory": "Host out of memory or memory error",
+    "host.os": "Operating system fault",
+    "host.cpu": "CPU fault",
+    "host.pcie": "PCIe error",
+    "host.power": "Host lost power",
+    "host.other": "Host fault",
+    "storage.fs": "File system error",
+    "storage.disk": "Disk error",
+    "storage.object_store": "Object store error",
+    "storage.capacity": "Storage full",
+    "comm.hang": "Collective hung",
+    "comm.peer_lost": "Lost contact with a peer",
+    "comm.bootstrap": "Communicator did not come up",
+    "comm.system": "Communication error",
+    "comm.abort": "Communicator aborted",
+    "comm.store": "Rendezvous store lost",
+    "process.exit": "A rank died, cause not logged",
+    "software.user": "Error in the training code",
+    "software.config": "Wrong configuration",
+    "software.dataloader": "Data loader failed",
+    "software.gpu_kernel": "GPU kernel error in the code",
+    "software.gpu_oom": "GPU out of memory",
+    "software.driver": "Driver error",
+    "software.comm_lib": "Communication library error",
+    "software.process": "Process crashed",
+    "software.unknown": "Software error of unknown kind",
+    "numerical.nan": "Loss became NaN",
+    "numerical.sdc": "Silent data corruption",
+    "numerical.discarded_updates": "Updates discarded by the loss scaler",
+    "checkpoint.save": "Checkpoint could not be saved",
+    "checkpoint.load": "Checkpoint could not be loaded",
+    "checkpoint.corrupt": "Checkpoint was corrupt",
+    "checkpoint.mismatch": "Checkpoint did not fit the job",
+    "performance.straggler": "Straggling rank",
+    "scheduler.node_fail": "Node failed (scheduler's verdict)",
+    "scheduler.launch": "Job could not be launched",
+    "scheduler.evict": "Job was evicted",
+}
+
+_LINK_RULES = {
+    "E1": "same run id",
+    "E2": "requeue of the same job",
+    "E4": "loads the run's checkpoint",
+    "E5": "next task of a serial array",
+    "E7": "same user, name and folder",
+    "file": "next start in the same log",
+}
+
+_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+
+
+def cause(name: str, kind: str | None) -> str:
+    """What cost the time, in words; `kind` is the type of an incident."""
+    if name == "incident":
+        return incident_type(kind)
+    return _CAUSES.get(name, name.replace("_", " ").capitalize())
+
+
+def incident_type(kind: str | None) -> str:
+    """The type of an incident in words; the type itself where there are none."""
+    return _TYPES.get(kind or "unattributed", kind or "unattributed")
+
+
+def link_rule(rule: str | None, confidence: float | None) -> str:
+    """Why an attempt belongs to its run."""
+    if rule is None:
+        return "first attempt"
+    sure = "" if confidence is None else f" ({rule}, {confidence:.2f})"
+    return _LINK_RULES.get(rule, rule) + sure
+
+
+def duration(seconds: float | None) -> str:
+    """Seconds in the two units that matter: `42.5 s`, `12 min 5 s`, `5 h 12 min`, `3 d 4 h`."""
+    if seconds is None:
+        return "unknown"
+    if seconds < 0:
+        return f"-{duration(-seconds)}"
+    if seconds < 10:
+        return f"{seconds:.2f} s" if seconds else "0 s"
+    if round(seconds, 1) < _MINUTE:
+        return f"{seconds:.1f} s"
+    for size, big, small_size, small in (
+        (_HOUR, "min", 1, "s"), (2 * _DAY, "h", _MINUTE, "min"), (float("inf"), "d", _HOUR, "h"),
+    ):  # fmt: skip
+        whole = round(seconds / small_size)
+        if whole * small_size < size:
+            per_big = {"min": 60, "h": 60, "d": 24}[big]
+            high, low = divmod(whole, per_big)
+            return f"{high} {big} {low} {small}" if low else f"{high} {big}"
+    raise AssertionError(seconds)  # the last size has no limit
+
+
+def share(value: float | None) -> str:
+    """A share as percentage with one decimal; tiny ones are not shown as none."""
+    if value is None:
+        return "unknown"
+    if 0 < abs(value) < 0.0005:
+        return "<0.1%"
+    return f"{value:.1%}"
+
+
+def number(value: float | None) -> str:
+    """A count or an amount, three figures or more, with thousands separated."""
+    if value is None:
+        return "unknown"
+    if isinstance(value, int) or abs(value) >= 100:
+        return f"{value:,.0f}"
+    return f"{value:,.1f}" if abs(value) >= 10 else f"{value:.2f}"
+
+
+def size(n_bytes: int) -> str:
+    """Bytes in decimal units."""
+    amount = float(n_bytes)
+    for unit in ("B", "kB", "MB", "GB"):
+        if amount < 1000:
+            return f"{amount:.0f} B" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1000
+    return f"{amount:,.1f} TB"
+
+
+def moment(at: datetime | None) -> str:
+    """`2026-02-01 04:05:06` in UTC."""
+    if at is None:
+        return "unknown"
+    return (at.astimezone(UTC) + timedelta(microseconds=500_000)).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def tor(low: float | None, high: float | None, has_interval: bool) -> str:
+    """TOR with three decimals, or the interval that unexplained time leaves."""
+    if low is None:
+        return "unknown"
+    if has_interval and high is not None and f"{low:.3f}" != f"{high:.3f}":
+        return f"{low:.3f}\N{EN DASH}{high:.3f}"
+    return f"{low:.3f}"
+
+
+def counted(n: int, noun: str) -> str:
+    """`1 incident`, `2 incidents`."""
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+
+
+def shown_file(path: str, root: str) -> str:
+    """A path without the folder that all files of the report share."""
+    return path[len(root) :] if root and path.startswith(root) else path
+
+
+def run_name(run: Run) -> str:
+    """The name of a run, bounded; its id where it has none."""
+    name = run.name or run.run_id
+    return name if len(name) <= 100 else name[:99] + "\N{HORIZONTAL ELLIPSIS}"
+
+
+def reference(run: Run) -> str:
+    """How the reference step time was found."""
+    if run.reference_step_s is None:
+        return "no step times in the logs"
+    found = f"median of {counted(run.n_healthy_steps or 0, 'healthy step')}"
+    if run.reference_p10_s is not None:
+        found += f", 10th percentile {step_time(run.reference_p10_s)}"
+    return found
+
+
+def step_time(seconds: float | None) -> str:
+    """The time of one step with four figures."""
+    if seconds is None:
+        return "unknown"
+    return f"{seconds:.4g} s" if seconds >= 1 else f"{seconds * 1000:.4g} ms"
