@@ -1,7 +1,17 @@
 -- One row per mark of a run, in the run's order: what the time since the mark before it was.
 -- Marks never go back in time and never leave their attempt.
 -- Reads: run_member, run_launch, launch_line, event_clock, step_line.
-with event_marks as (
+with save_lines as (
+    -- an end that no begin stands before tells of a background save: it stopped nothing
+    select
+        file_id, seq,
+        phase = 'end' and coalesce(lag(phase) over saves, 'end') = 'end' as is_late
+    from launch_line
+    where kind = 'checkpoint_save'
+    window saves as (partition by file_id, launch_in_file order by seq)
+),
+
+event_marks as (
     select
         r.run_id, r.ordinal, r.launch_no, r.attempt_id, 2 as place, l.seq, c.at_us,
         case
@@ -24,13 +34,15 @@ with event_marks as (
     join run_launch as r using (file_id, launch_in_file)
     join event_clock as c using (file_id, seq)
     left join step_line as s using (file_id, seq)
+    left join save_lines using (file_id, seq)
     where
         l.kind in (
             'attempt_start', 'imports_done', 'dist_init', 'model_built', 'data_built', 'compile',
             'train_start', 'checkpoint_load', 'resume', 'fresh_start')
         -- a late start marker of another rank cuts no step
         and l.seq < coalesce(r.first_step_seq, 9223372036854775807)
-        or l.kind in ('evaluation', 'checkpoint_save', 'shutdown')
+        or l.kind in ('evaluation', 'shutdown')
+        or not save_lines.is_late
         or s.seq is not null
 ),
 

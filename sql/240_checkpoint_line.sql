@@ -5,7 +5,7 @@
 with saves as (
     select
         r.run_id, r.launch_no, l.file_id, l.launch_in_file, l.seq, l.line, l.byte_offset,
-        l.kind, l.phase, l.step_to, l.checkpoint_path, l.checkpoint_tier,
+        coalesce(l.detail = 'scheduled', false) as is_scheduled, l.kind, l.phase, l.step_to, l.checkpoint_path, l.checkpoint_tier,
         coalesce(l.is_async, false) as is_async, c.at_us
     from launch_line as l
     join run_launch as r using (file_id, launch_in_file)
@@ -13,12 +13,22 @@ with saves as (
     where l.kind in ('checkpoint_save', 'checkpoint_commit')
 ),
 
+-- a begin whose next line of the kind says that the rest was handed to the background is async
 begins as (
-    select * from saves where kind = 'checkpoint_save' and phase <> 'end'
+    select * exclude (is_scheduled, next_is_scheduled)
+        replace (is_async or coalesce(next_is_scheduled, false) as is_async)
+    from (
+        select
+            *,
+            lead(is_scheduled) over (
+                partition by run_id, launch_no, kind order by seq) as next_is_scheduled
+        from saves
+    )
+    where kind = 'checkpoint_save' and phase <> 'end'
 ),
 
 ends as (
-    select * from saves where kind = 'checkpoint_commit' or phase = 'end'
+    select * from saves where not is_scheduled and (kind = 'checkpoint_commit' or phase = 'end')
 ),
 
 steps as (
@@ -32,6 +42,10 @@ located as (
     asof left join steps
         on begins.file_id = steps.file_id and begins.launch_in_file = steps.launch_in_file
         and begins.seq >= steps.seq
+    -- two lines may announce one save
+    qualify row_number() over (
+        partition by begins.run_id, begins.launch_no, coalesce(begins.step_to, steps.step_to)
+        order by begins.seq) = 1
 ),
 
 followed as (

@@ -317,3 +317,44 @@ def test_more_downtime_never_raises_tor(attempts, more_s):
     )]  # fmt: skip
     tor = [one(story(a), "select tor_observed from run")[0] for a in (attempts, worse)]
     assert tor[1] < tor[0]
+
+
+def async_log(commit_at_step: int | None) -> TrainLog:
+    """100 steps of 10 s; at step 50 a save is staged for 2 s and committed later, or never."""
+    log = TrainLog()
+    at = START
+    log.event("train_start", at)
+    for step in range(1, 101):
+        at += 10
+        log.event("step", at, step_to=step, step_ms=10_000.0)
+        if step == 50:
+            log.event("checkpoint_save", at, phase="begin", step_to=50)
+            at += 2
+            log.event(
+                "checkpoint_save", at, phase="end", step_to=50, detail="scheduled", is_async=True
+            )
+        if step == commit_at_step:
+            log.event("checkpoint_save", at, phase="end", step_to=50)
+    return log
+
+
+def test_async_save_costs_its_staging_and_is_durable_at_its_commit():
+    con = timeline_of(async_log(commit_at_step=60).rows)
+    assert one(con, "select is_async, is_durable, epoch(durable_at)::double from checkpoint") == (
+        True, True, START + 602,
+    )  # fmt: skip
+    assert [s[:3] for s in segments(con)] == [
+        ("productive", "train", 500.0),
+        ("checkpoint", "staging", 2.0),
+        ("productive", "train", 500.0),
+    ]
+
+
+def test_async_save_without_commit_leaves_its_steps_uncommitted():
+    log = async_log(commit_at_step=None)
+    con = timeline_of(log.rows, accounts=[accounting(1, START, START + 1002, "NODE_FAIL")])
+    assert one(con, "select is_durable from checkpoint") == (False,)
+    assert one(con, "select steps_kept, steps_uncommitted, steps_lost from run") == (0, 100, 0)
+    committed = async_log(commit_at_step=60)
+    con = timeline_of(committed.rows, accounts=[accounting(1, START, START + 1002, "NODE_FAIL")])
+    assert one(con, "select steps_kept, steps_uncommitted, steps_lost from run") == (50, 50, 0)
