@@ -120,7 +120,14 @@ forward as (
 )
 
 select
-    *,
+    * replace (
+        -- an evaluation without a time of its own ends where the save behind it begins
+        case
+            when what = 'save_begin' and is_timed
+                and lag(what) over run_order = 'evaluation_end'
+                and not lag(is_timed) over run_order then 'evaluation_save_begin'
+            else what
+        end as what),
     lag(at_us) over run_order as prev_us,
     lag(what) over run_order as prev_what,
     first_value(case when what = 'step' then seq end ignore nulls) over to_come as step_seq,

@@ -10,14 +10,16 @@ with parts as (
         bool_or(
             (what = 'save_begin' and not is_timed and not is_async)
             or (what = 'save_end' and not is_timed)) as has_untimed_save,
-        bool_or(what = 'evaluation_end' and not is_timed) as has_untimed_evaluation,
-        bool_or(what in ('save_begin', 'save_end', 'evaluation_begin', 'evaluation_end'))
-            as has_interruption,
-        bool_or(what = 'save_begin' and not is_async) and not bool_or(what = 'save_end')
-            as has_endless_save
+        bool_or(what = 'evaluation_end' and not is_timed)
+            and not bool_or(what = 'evaluation_save_begin') as has_untimed_evaluation,
+        bool_or(what <> 'step') as has_interruption,
+        bool_or(what in ('save_begin', 'evaluation_save_begin') and not is_async)
+            and not bool_or(what = 'save_end') as has_endless_save
     from mark
     where place = 2 and step_seq is not null
-        and what in ('step', 'save_begin', 'save_end', 'evaluation_begin', 'evaluation_end')
+        and what in (
+            'step', 'save_begin', 'save_end', 'evaluation_begin', 'evaluation_end',
+            'evaluation_save_begin')
     group by all
 ),
 

@@ -152,10 +152,10 @@ other_pieces as (
         case
             when what in ('requeued', 'resubmitted', 'attempt_start', 'attempt_seen', 'launch_sign',
                 'start', 'compile', 'train_start', 'load_begin', 'load_end') then way_category
-            when what = 'save_end' or (what = 'shutdown' and prev_what = 'save_begin')
+            when what = 'save_end' or (what = 'shutdown' and prev_what in ('save_begin', 'evaluation_save_begin'))
                 then 'checkpoint'
-            when what = 'evaluation_end' and is_lost_here then 'lost_recompute'
-            when what = 'evaluation_end' then 'productive'
+            when what in ('evaluation_end', 'evaluation_save_begin') then
+                case when is_lost_here then 'lost_recompute' else 'productive' end
             else tail_category
         end as category,
         case what
@@ -171,8 +171,10 @@ other_pieces as (
             when 'load_end' then 'checkpoint_load'
             when 'save_end' then case when is_async then 'staging' else 'save' end
             when 'evaluation_end' then 'evaluation'
+            when 'evaluation_save_begin' then 'evaluation'
             else case
-                when what = 'shutdown' and prev_what = 'save_begin' then 'save'
+                when what = 'shutdown' and prev_what in ('save_begin', 'evaluation_save_begin')
+                    then 'save'
                 when tail_category = 'recovery' and what <> 'shutdown' then 'detection'
                 when not has_log then 'unknown'
                 else 'shutdown'
@@ -182,8 +184,9 @@ other_pieces as (
         case
             when what in ('requeued', 'resubmitted', 'attempt_start', 'attempt_seen', 'launch_sign',
                 'start', 'compile', 'train_start', 'load_begin', 'load_end') then launch_no - 1
-            when what = 'save_end' or (what = 'shutdown' and prev_what = 'save_begin') then null
-            when what = 'evaluation_end' then case when is_lost_here then lost_by_no end
+            when what = 'save_end' or (what = 'shutdown' and prev_what in ('save_begin', 'evaluation_save_begin')) then null
+            when what in ('evaluation_end', 'evaluation_save_begin') then
+                case when is_lost_here then lost_by_no end
             else launch_no
         end as blame_no
     from cut

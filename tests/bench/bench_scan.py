@@ -4,10 +4,9 @@
 find the same lines at the same offsets. The log and rg's output lie on tmpfs or in the page cache.
 """
 
-
-
 from __future__ import annotations
 
+# ruff: noqa: T201 - a script that prints its result
 import argparse
 import shutil
 import statistics
@@ -109,7 +108,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--folder", type=Path, help="where the log is written; default tmpfs")
     args = parser.parse_args()
-    tmpfs = Path("/dev/shm")
+    tmpfs = Path("/dev/shm")  # noqa: S108 - rg must write to memory, not to a disk
     parent = args.folder or (tmpfs if tmpfs.is_dir() else None)
     with tempfile.TemporaryDirectory(dir=parent) as name:
         path = Path(name) / "log"
