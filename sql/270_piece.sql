@@ -50,7 +50,11 @@ marks as (
             when s.seq is null then coalesce(lt.has_lost_tail, false)
             -- what follows the last kept step is kept with it
             else s.n_lost = s.n_steps and s.step_from > s.lost_from
-        end as is_lost_here, s.n_steps, s.n_lost, s.n_uncommitted,
+        end as is_lost_here,
+        -- a last save without an end line lasts until the end marker behind it
+        m.what = 'save_end' or (
+            m.what = 'shutdown' and m.prev_what in ('save_begin', 'evaluation_save_begin')
+        ) as is_save, s.n_steps, s.n_lost, s.n_uncommitted,
         greatest(least(s.n_skipped, s.n_steps - s.n_lost - s.n_uncommitted), 0) as n_discarded,
         s.initialisation_us, s.evaluation_us, s.save_us, s.unexplained_us, s.warm_up_us, s.steps_us,
         s.ref_us, s.ref_steps_us, s.time_error_s as step_error_s,
@@ -152,8 +156,7 @@ other_pieces as (
         case
             when what in ('requeued', 'resubmitted', 'attempt_start', 'attempt_seen', 'launch_sign',
                 'start', 'compile', 'train_start', 'load_begin', 'load_end') then way_category
-            when what = 'save_end' or (what = 'shutdown' and prev_what in ('save_begin', 'evaluation_save_begin'))
-                then 'checkpoint'
+            when is_save then 'checkpoint'
             when what in ('evaluation_end', 'evaluation_save_begin') then
                 case when is_lost_here then 'lost_recompute' else 'productive' end
             else tail_category
@@ -163,7 +166,8 @@ other_pieces as (
             when 'resubmitted' then 'operator_gap'
             when 'attempt_start' then 'requeue_wait'
             when 'attempt_seen' then 'unknown'
-            when 'launch_sign' then case when prev_what = 'launch_end' then 'launch' else 'allocation' end
+            when 'launch_sign' then
+                case when prev_what = 'launch_end' then 'launch' else 'allocation' end
             when 'start' then 'initialisation'
             when 'compile' then 'compile'
             when 'train_start' then 'initialisation'
@@ -173,8 +177,7 @@ other_pieces as (
             when 'evaluation_end' then 'evaluation'
             when 'evaluation_save_begin' then 'evaluation'
             else case
-                when what = 'shutdown' and prev_what in ('save_begin', 'evaluation_save_begin')
-                    then 'save'
+                when is_save then 'save'
                 when tail_category = 'recovery' and what <> 'shutdown' then 'detection'
                 when not has_log then 'unknown'
                 else 'shutdown'
@@ -184,7 +187,7 @@ other_pieces as (
         case
             when what in ('requeued', 'resubmitted', 'attempt_start', 'attempt_seen', 'launch_sign',
                 'start', 'compile', 'train_start', 'load_begin', 'load_end') then launch_no - 1
-            when what = 'save_end' or (what = 'shutdown' and prev_what in ('save_begin', 'evaluation_save_begin')) then null
+            when is_save then null
             when what in ('evaluation_end', 'evaluation_save_begin') then
                 case when is_lost_here then lost_by_no end
             else launch_no
