@@ -328,7 +328,7 @@ LOSS = Table(
         Column("incident_id", _STR, "incident; null for other causes"),
         Column("seconds", _F64, "time that made no progress", "s"),
         Column("share", _F64, "seconds / wall_s"),
-        Column("gpu_hours", _F64, "seconds x GPUs / 3600; null without a GPU count", "h"),
+        Column("gpu_hours", _F64, "GPUs held meanwhile; null without a GPU count", "h"),
     ),
 )
 
@@ -356,7 +356,7 @@ INCIDENT = Table(
         Column("recovery_s", _F64, "detection to resumed", "s"),
         Column("slow_s", _F64, "time lost at reduced speed", "s"),
         Column("total_s", _F64, "lost_s + recovery_s + slow_s", "s"),
-        Column("gpu_hours", _F64, "total_s x GPUs / 3600; null without a GPU count", "h"),
+        Column("gpu_hours", _F64, "GPUs held meanwhile; null without a GPU count", "h"),
         Column("n_attempts", _I64, "attempts that it ended"),
         Column("confidence", _STR, "confirmed, likely, weak or unattributed"),
         Column("n_evidence", _I64, "fact rows that speak of it"),

@@ -5,7 +5,9 @@ with cost as (
     select
         run_id, blame_no, blame_skips,
         sum(to_us - from_us) filter (category = 'lost_recompute') / 1e6 as lost_s,
-        sum(to_us - from_us) filter (category = 'recovery') / 1e6 as recovery_s
+        sum(to_us - from_us) filter (category = 'recovery') / 1e6 as recovery_s,
+        -- GPUs that were held: a job in the queue holds none
+        sum((to_us - from_us) * n_gpus) / 3.6e9 as gpu_hours
     from piece
     where blame_no is not null
     group by all
@@ -103,7 +105,7 @@ select
     coalesce(c.recovery_s, 0) as recovery_s,
     0.0 as slow_s,
     coalesce(c.lost_s, 0) + coalesce(c.recovery_s, 0) as total_s,
-    (coalesce(c.lost_s, 0) + coalesce(c.recovery_s, 0)) * d.n_gpus / 3600 as gpu_hours,
+    case when d.n_gpus is not null then coalesce(c.gpu_hours, 0) end as gpu_hours,
     1::bigint as n_attempts,
     case
         when d.is_skips then 'confirmed'

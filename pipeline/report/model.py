@@ -11,18 +11,14 @@ UNEXPLAINED_LIMIT = 0.005
 """Above this unexplained share of the wall clock TOR is given as an interval."""
 
 
-class _Record(msgspec.Struct, frozen=True, kw_only=True):
-    """Base of all records: immutable, built by name, fields in JSON order."""
-
-
-class Window(_Record):
+class Window(msgspec.Struct, frozen=True, kw_only=True):
     """The time that the report covers; runs in it are counted whole."""
 
     start: datetime | None
     end: datetime | None
 
 
-class DataQuality(_Record):
+class DataQuality(msgspec.Struct, frozen=True, kw_only=True):
     """What was read, what could not be read, and what to know before trusting a number."""
 
     files: int
@@ -35,7 +31,7 @@ class DataQuality(_Record):
     warnings: list[str]
 
 
-class Prediction(_Record):
+class Prediction(msgspec.Struct, frozen=True, kw_only=True):
     """A predicted TOR with its interval."""
 
     value: float
@@ -44,7 +40,7 @@ class Prediction(_Record):
     method: str
 
 
-class SegmentSeconds(_Record):
+class SegmentSeconds(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds of a run per use; they sum to its wall clock. slow is null without a step time."""
 
     productive: float
@@ -58,7 +54,7 @@ class SegmentSeconds(_Record):
     unexplained: float
 
 
-class Loss(_Record):
+class Loss(msgspec.Struct, frozen=True, kw_only=True):
     """What one cause cost a run. GPU-hours count GPUs while they were held."""
 
     cause: str
@@ -69,7 +65,7 @@ class Loss(_Record):
     incident_id: str | None
 
 
-class Evidence(_Record):
+class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     """A line that speaks of an incident."""
 
     file: str
@@ -85,7 +81,7 @@ class Evidence(_Record):
     file_id: str
 
 
-class Incident(_Record):
+class Incident(msgspec.Struct, frozen=True, kw_only=True):
     """One failure: what, when, where, what it cost, and the lines that show it."""
 
     incident_id: str
@@ -114,7 +110,7 @@ class Incident(_Record):
     evidence: list[Evidence] = []
 
 
-class Attempt(_Record):
+class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     """One allocation of a run, and why it belongs to it."""
 
     attempt_id: str
@@ -142,7 +138,7 @@ class Attempt(_Record):
     line: int | None
 
 
-class Launch(_Record):
+class Launch(msgspec.Struct, frozen=True, kw_only=True):
     """One process start of a run."""
 
     launch_no: int
@@ -158,7 +154,7 @@ class Launch(_Record):
     log_confidence: float | None
 
 
-class Checkpoints(_Record):
+class Checkpoints(msgspec.Struct, frozen=True, kw_only=True):
     """The saves of a run; blocked_s is the time that training stood still for them."""
 
     n_saves: int
@@ -169,7 +165,7 @@ class Checkpoints(_Record):
     last_durable_at: datetime | None
 
 
-class Run(_Record):
+class Run(msgspec.Struct, frozen=True, kw_only=True):
     """One training run: the fields of the JSON contract, then further ones."""
 
     run_id: str
@@ -217,7 +213,7 @@ class Run(_Record):
         )
 
 
-class Segment(_Record):
+class Segment(msgspec.Struct, frozen=True, kw_only=True):
     """A stretch of equal use of a run's wall clock, for drawing."""
 
     segment_id: str
@@ -233,7 +229,7 @@ class Segment(_Record):
     rule: str | None
 
 
-class Report(_Record):
+class Report(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that the pages show. `timelines` (segments per run id) is not part of the JSON."""
 
     generated_at: datetime

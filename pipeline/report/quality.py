@@ -225,7 +225,7 @@ def _about_runs(runs: Sequence[Run]) -> Iterator[str]:
         for r in runs
         if r.segments_s.uncommitted > 0
     ]:
-        yield f"work after the last checkpoint that nothing continued counts as lost: {those(found)}"
+        yield f"work after the last checkpoint that nothing continued is lost: {those(found)}"
 
 
 def _is_imprecise(run: Run) -> bool:

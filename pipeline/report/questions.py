@@ -1,4 +1,4 @@
-"""The questions that a report asks the timeline tables. Parameter `runs`: ids of the runs chosen."""
+"""The questions that a report asks the timeline tables; `$runs` are the ids of the runs chosen."""
 
 from __future__ import annotations
 

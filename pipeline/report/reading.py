@@ -158,7 +158,9 @@ def _records(rows: list[Row], kind: type[T]) -> list[T]:
 
 
 def _unknown_run(con: duckdb.DuckDBPyConnection, choice: Choice) -> str:
-    known = con.sql("select run_id, name from run order by start_at desc, run_id").fetchmany(10)
+    known = con.sql(
+        "select run_id, name from run order by start_at desc, run_id limit 10"
+    ).fetchall()
     names = ", ".join(f"{run_id} ({name})" for run_id, name in known) or "none"
     when = " in that window" if choice.since or choice.until else ""
     return f"no run {choice.run!r}{when}; expected a run id or name, the newest are: {names}"

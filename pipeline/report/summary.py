@@ -10,7 +10,7 @@ from pipeline.report.model import UNEXPLAINED_LIMIT, Loss, Report, Run
 
 @dataclass(frozen=True)
 class Cause:
-    """What one cause, or one type of incident, cost over some runs; share is of their wall clock."""
+    """What one cause, or one type of incident, cost some runs; share is of their wall clock."""
 
     cause: str
     type: str | None
@@ -29,9 +29,9 @@ class Cause:
 
     @property
     def story(self) -> str:
-        """How often it struck and what the time went into; empty for causes without incidents."""
+        """How often it struck and what the time went into."""
         if self.cause != "incident":
-            return ""
+            return words.CATEGORIES[self.cause][1] if self.cause in words.CATEGORIES else ""
         parts = [words.counted(self.n_incidents, "incident")]
         if self.lost_s > 0:
             parts.append(f"{words.duration(self.lost_s)} of work redone")
@@ -95,9 +95,7 @@ def gpu_hours(losses: list[Loss]) -> float | None:
 
 def worst_first(report: Report) -> list[Run]:
     """The runs of a report, those that lost most time first."""
-    return sorted(
-        report.runs, key=lambda r: (-(lost_s(r) or 0), -r.wall_s, r.start_at, r.run_id)
-    )
+    return sorted(report.runs, key=lambda r: (-(lost_s(r) or 0), -r.wall_s, r.start_at, r.run_id))
 
 
 def _causes(runs: list[Run], wall_s: float) -> tuple[Cause, ...]:

@@ -16,18 +16,18 @@ def to_terminal(report: Report) -> str:
     if not report.runs:
         return "no runs: the logs show neither jobs nor training steps"
     total = answer(report.runs)
-    lines = [
-        f"TOR {total.tor}: {words.duration(total.lost_s)} of {words.duration(total.wall_s)} lost in "
-        f"{words.counted(total.n_runs - total.n_runs_without_tor, 'run')}, "
-        f"{words.counted(total.n_incidents, 'incident')}"
-    ]
+    n_known = total.n_runs - total.n_runs_without_tor
+    headline = (
+        f"TOR {total.tor}: {words.duration(total.lost_s)} of {words.duration(total.wall_s)} lost "
+        f"in {words.counted(n_known, 'run')}, {words.counted(total.n_incidents, 'incident')}"
+    )
     if total.tor_low is None:
-        lines = [f"TOR unknown: no step times in {words.counted(total.n_runs, 'run')}"]
+        headline = f"TOR unknown: no step times in {words.counted(total.n_runs, 'run')}"
+    lines = [headline]
     for cause in total.causes[:_CAUSES_SHOWN]:
         story = f"  ({cause.story})" if cause.story else ""
-        lines.append(
-            f"  {words.share(cause.share):>6}  {words.duration(cause.seconds):>12}  {cause.title}{story}"
-        )
+        cost = f"{words.share(cause.share):>6}  {words.duration(cause.seconds):>12}"
+        lines.append(f"  {cost}  {cause.title}{story}")
     for run in worst_first(report)[:_RUNS_SHOWN]:
         tor = words.tor(run.tor_low, run.tor_high, run.has_interval)
         lines.append(

@@ -1,10 +1,10 @@
-"""Words and number formats of the pages: what a tired engineer understands at three in the morning."""
+"""Words and number formats of the pages: for an engineer at three in the morning."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from pipeline.report.model import Run
+from pipeline.report.model import Attempt, Run
 
 CATEGORIES = {
     "productive": ("Productive", "steps that count, at full speed"),
@@ -106,11 +106,21 @@ def incident_type(kind: str | None) -> str:
 
 
 def link_rule(rule: str | None, confidence: float | None) -> str:
-    """Why an attempt belongs to its run."""
+    """Why an attempt belongs to its run; with the rule's name where a confidence is given."""
     if rule is None:
         return "first attempt"
     sure = "" if confidence is None else f" ({rule}, {confidence:.2f})"
     return _LINK_RULES.get(rule, rule) + sure
+
+
+def attempt_end(attempt: Attempt, run: Run) -> str:
+    """How an attempt ended: by its accounting, else as its last launch tells."""
+    if attempt.end_kind not in (None, "unknown", "open"):
+        return str(attempt.end_kind).replace("_", " ")
+    launches = [x for x in run.launches if x.attempt_id == attempt.attempt_id]
+    if launches and launches[-1].end_state is not None:
+        return f"{launches[-1].end_state}: {launches[-1].end_rule or 'no rule'}"
+    return attempt.end_kind or "unknown"
 
 
 def duration(seconds: float | None) -> str:
@@ -178,9 +188,9 @@ def tor(low: float | None, high: float | None, has_interval: bool) -> str:
     return f"{low:.3f}"
 
 
-def counted(n: int, noun: str) -> str:
+def counted(n: int, noun: str, plural: str | None = None) -> str:
     """`1 incident`, `2 incidents`."""
-    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {plural or noun + 's'}"
 
 
 def shown_file(path: str, root: str) -> str:

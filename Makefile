@@ -1,0 +1,45 @@
+# `make demo` and `make test` do all set-up on a fresh machine with Python 3.11 or newer.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test lint bench samples clean
+
+demo: $(VENV)/installed
+	$(BIN)/wallsplit demo --out demo
+
+test: $(VENV)/installed-test
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/installed-lint
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/installed-test
+	$(BIN)/python -m tests.bench.bench_scan
+	$(BIN)/python -m tests.bench.bench_ingest
+
+samples: $(VENV)/installed-test
+	$(BIN)/python -m tests.make_samples
+
+$(VENV)/installed: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "wallsplit needs Python 3.11 or newer; name one: make PYTHON=python3.11 ..." >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' || \
+	  { echo "this Python cannot make virtual environments; on Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
+	$(BIN)/python -m pip install --quiet --editable .
+	@touch $@
+
+$(VENV)/installed-test: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet --group test
+	@touch $@
+
+$(VENV)/installed-lint: $(VENV)/installed-test
+	$(BIN)/python -m pip install --quiet --group lint
+	@touch $@
+
+clean:
+	rm -rf $(VENV) demo build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,229 @@
+"""The Markdown report: the answer, the data, then runs, losses, attempts and incidents as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from pipeline.report import words
+from pipeline.report.model import Incident, Report, Run
+from pipeline.report.summary import answer, gpu_hours, lost_s, worst_first
+from pipeline.report.timeline_chart import categories
+from pipeline.rows import harmless
+
+MAX_RUNS_IN_DETAIL = 30
+"""Runs with a chapter of their own; the others stand in the table of runs."""
+MAX_ROWS = 200
+_CAUSES_SHOWN = 3
+_SPECIAL = "\\`*_{}[]<>#|~&"
+
+
+def to_markdown(report: Report) -> str:
+    """The report as GitHub-flavoured Markdown; log text stands in code spans."""
+    parts = [
+        _head(report),
+        _quality(report),
+        _runs(report),
+        *(_run(r) for r in worst_first(report)[:MAX_RUNS_IN_DETAIL]),
+    ]
+    return "\n\n".join("\n".join(part) for part in parts) + "\n"
+
+
+def code(value: str) -> str:
+    """A text of a log as a code span that it cannot leave."""
+    text = harmless(value) or "-"
+    fence = "`"
+    while fence in text:
+        fence += "`"
+    space = " " if text[:1] in "` " or text[-1:] in "` " else ""
+    return f"{fence}{space}{text}{space}{fence}"
+
+
+def cell(value: str | None) -> str:
+    """A text of a log as a code span in a table; empty where it is unknown."""
+    return "" if value is None else code(value).replace("|", "\\|")
+
+
+def plain(value: str) -> str:
+    """A text as it is, with everything escaped that Markdown could take for markup."""
+    return "".join(f"\\{c}" if c in _SPECIAL else c for c in harmless(value))
+
+
+def _head(report: Report) -> Iterator[str]:
+    yield "# Where the wall-clock time went"
+    yield ""
+    where = f"cluster {plain(', '.join(report.clusters))}, " if report.clusters else ""
+    yield (
+        f"{where}{words.moment(report.window.start)} to {words.moment(report.window.end)} UTC, "
+        f"made {words.moment(report.generated_at)} UTC"
+    )
+    yield ""
+    if not report.runs:
+        yield "No runs: the logs show neither jobs nor training steps."
+        return
+    total = answer(report.runs)
+    n_known = total.n_runs - total.n_runs_without_tor
+    if n_known > 1:
+        yield (
+            f"**TOR {total.tor}** over {words.counted(n_known, 'run')}: "
+            f"{words.duration(total.lost_s)} of {words.duration(total.wall_s)} lost, "
+            f"{_gpu_hours(total.gpu_hours)}, {words.counted(total.n_incidents, 'incident')}."
+        )
+        yield ""
+    for run in worst_first(report)[:MAX_RUNS_IN_DETAIL]:
+        yield f"- {_run_answer(run)}"
+
+
+def _run_answer(run: Run) -> str:
+    tor = words.tor(run.tor_low, run.tor_high, run.has_interval)
+    if run.tor_low is None:
+        return f"{code(words.run_name(run))}: TOR unknown, no step times in the logs."
+    causes = answer([run]).causes[:_CAUSES_SHOWN]
+    top = "; ".join(
+        f"{plain(c.title)} {words.duration(c.seconds)}"
+        + (f" ({words.counted(c.n_incidents, 'incident')})" if c.n_incidents else "")
+        for c in causes
+    )
+    return (
+        f"{code(words.run_name(run))}: **TOR {tor}**, {words.duration(lost_s(run))} of "
+        f"{words.duration(run.wall_s)} lost, {_gpu_hours(gpu_hours(run.losses))}."
+        + (f" Most: {top}." if top else "")
+    )
+
+
+def _gpu_hours(hours: float | None) -> str:
+    return "GPU-hours unknown" if hours is None else f"{words.number(hours)} GPU-hours"
+
+
+def _quality(report: Report) -> Iterator[str]:
+    q = report.data_quality
+    yield "## Data quality"
+    yield ""
+    yield (
+        f"{words.counted(q.files, 'file')}, {q.lines:,} lines, {words.size(q.bytes)}; "
+        f"{q.claimed_lines:,} lines understood ({words.share(q.coverage)}); "
+        f"{words.counted(q.rejects, 'record')} rejected ({words.share(q.reject_share)})."
+    )
+    if q.warnings:
+        yield ""
+        yield from (f"- {plain(w)}" for w in q.warnings)
+
+
+def _runs(report: Report) -> Iterator[str]:
+    yield "## Runs"
+    yield ""
+    header = ("run", "id", "TOR", "wall clock", "lost", "GPU-hours lost", "incidents", "state")
+    rows = [
+        (
+            cell(words.run_name(r)), cell(r.run_id),
+            words.tor(r.tor_low, r.tor_high, r.has_interval), words.duration(r.wall_s),
+            words.duration(lost_s(r)),
+            words.number(None if r.tor_low is None else gpu_hours(r.losses)),
+            f"{r.n_incidents:,}", r.end_state or "unknown",
+        )
+        for r in report.runs
+    ]  # fmt: skip
+    yield from _table(header, rows)
+
+
+def _run(run: Run) -> Iterator[str]:
+    yield f"## Run {code(words.run_name(run))}"
+    yield ""
+    launches = words.counted(run.n_launches or 0, "launch", "launches")
+    queue = "" if run.queue_s is None else f", after {words.duration(run.queue_s)} in the queue"
+    yield (
+        f"{code(run.run_id)}, {words.moment(run.start_at)} to {words.moment(run.end_at)} UTC, "
+        f"{run.end_state or 'end unknown'}{queue}. {words.counted(run.n_attempts, 'attempt')}, "
+        f"{launches} seen. Steps: {words.number(run.steps_kept)} kept, "
+        f"{words.number(run.steps_lost)} rolled back. Reference step time "
+        f"{words.step_time(run.reference_step_s)} ({words.reference(run)}). "
+        f"{words.counted(run.checkpoints.n_saves, 'checkpoint')} saved, "
+        f"{words.duration(run.checkpoints.blocked_s)} blocked."
+    )
+    yield ""
+    yield from _table(
+        ("where the time went", "seconds", "share"),
+        [
+            (words.CATEGORIES[name][0], "unknown" if s is None else f"{s:,.1f}",
+             words.share(None if s is None or not run.wall_s else s / run.wall_s))
+            for name, s in categories(run)
+            if s != 0
+        ],
+    )  # fmt: skip
+    yield from _losses(run)
+    yield from _attempts(run)
+    yield from _incidents(run)
+
+
+def _losses(run: Run) -> Iterator[str]:
+    if run.tor_low is None:
+        return
+    yield ""
+    yield "### Losses"
+    yield ""
+    causes = answer([run]).causes
+    rows = [
+        (plain(c.title), f"{c.n_incidents:,}" if c.cause == "incident" else "",
+         words.duration(c.seconds), words.number(c.gpu_hours), f"{c.share:.4f}")
+        for c in causes
+    ]  # fmt: skip
+    rows.append(("1 - TOR", "", words.duration(lost_s(run)),
+                 words.number(gpu_hours(run.losses)), f"{1 - run.tor_low:.4f}"))  # fmt: skip
+    yield from _table(("cause", "incidents", "time", "GPU-hours", "share"), rows)
+
+
+def _attempts(run: Run) -> Iterator[str]:
+    if not run.attempts:
+        return
+    yield ""
+    yield f"### Attempts ({len(run.attempts):,})"
+    yield ""
+    header = ("#", "job", "start (UTC)", "end (UTC)", "state", "ended by", "nodes", "GPUs",
+              "steps", "linked by")  # fmt: skip
+    rows = [
+        (
+            f"{a.ordinal}", cell(a.job_id), words.moment(a.start_at),
+            "still open" if a.end_at is None else words.moment(a.end_at),
+            cell(a.state), plain(words.attempt_end(a, run)),
+            words.number(a.n_nodes), words.number(a.n_gpus),
+            "" if a.last_step is None else f"{a.first_step or 0:,} to {a.last_step:,}",
+            plain(words.link_rule(a.link_rule, a.link_confidence)),
+        )
+        for a in run.attempts[:MAX_ROWS]
+    ]  # fmt: skip
+    yield from _table(header, rows)
+
+
+def _incidents(run: Run) -> Iterator[str]:
+    if not run.incidents:
+        return
+    yield ""
+    yield f"### Incidents ({len(run.incidents):,})"
+    for number, incident in enumerate(run.incidents[:MAX_ROWS], 1):
+        yield ""
+        yield from _incident(incident, number)
+
+
+def _incident(i: Incident, number: int) -> Iterator[str]:
+    yield (
+        f"{number}. **{plain(words.incident_type(i.type))}** ({plain(i.type)}, {i.mode}, "
+        f"{i.confidence}), {words.moment(i.onset_at)} UTC"
+    )
+    suspects = ", ".join(code(name) for name in [*i.nodes, *i.gpus][:6]) or "none named"
+    yield (
+        f"   - cost {words.duration(i.total_s)} ({words.duration(i.lost_s)} redone, "
+        f"{words.number(i.lost_steps)} steps; {words.duration(i.recovery_s)} recovery), "
+        f"{_gpu_hours(i.gpu_hours)}; suspects: {suspects}"
+    )
+    for e in i.evidence:
+        kind = "root" if e.is_root else plain(e.role)
+        yield f"   - {kind} {code(f'{e.file}:{e.line}')} {code(e.message or e.signature_id or '-')}"
+    rest = (i.n_evidence or 0) - sum(e.count or 1 for e in i.evidence)
+    if rest > 0:
+        yield f"   - and {rest:,} more: {code(f'wallsplit show incident:{i.incident_id}')}"
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    yield f"| {' | '.join(header)} |"
+    yield f"|{' --- |' * len(header)}"
+    for row in rows:
+        yield f"| {' | '.join(row)} |"
