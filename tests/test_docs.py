@@ -1,0 +1,72 @@
+"""The documentation says what the program does: pages made from code, and examples that run."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from parsers.training import load_dialects, problems_in
+from pipeline import database, timeline
+from pipeline.catalog import IngestOptions
+from pipeline.config import load
+from pipeline.ingest import ingest
+from tests import make_docs
+from tests.histories import one
+
+ROOT = Path(__file__).parents[1]
+pytestmark = pytest.mark.checkout  # the pages are not part of the package
+
+
+def blocks(page: str, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", (ROOT / page).read_text(), re.S)
+
+
+@pytest.mark.parametrize("name", sorted(make_docs.pages()))
+def test_generated_page_is_current(name):
+    assert (ROOT / "docs" / name).read_text() == make_docs.pages()[name], "make docs"
+
+
+def test_dialect_of_the_page_reads_its_log(tmp_path):
+    folder = tmp_path / "dialects"
+    folder.mkdir()
+    (folder / "mytrainer.toml").write_text(blocks("docs/dialects.md", "toml")[0])
+    dialect = next(d for d in load_dialects((str(folder),)) if d.name == "mytrainer")
+    assert problems_in(dialect) == []
+    log = tmp_path / "train.log"
+    log.write_text(
+        "".join(
+            f"[2026-02-01 00:{s // 6:02d}:{s % 6}0] >> update {s} of 30 took 10.00s, loss 2.1\n"
+            for s in range(1, 31)
+        )
+        + "[2026-02-01 00:05:10] wrote /ckpt/u30\n"
+    )
+    lake = tmp_path / "lake"
+    ingest([str(log)], lake, IngestOptions(dialect_dirs=(str(folder),)))
+    timeline.rebuild(lake)
+    con = database.connect(lake)
+    assert one(con, "select steps_kept, reference_step_s from run") == (30, 10.0)
+    assert one(con, "select count(*) from train_event where kind = 'checkpoint_save'") == (1,)
+
+
+def test_settings_of_the_page_are_accepted(tmp_path):
+    text = blocks("docs/configuration.md", "toml")[0]
+    path = tmp_path / "wallsplit.toml"
+    path.write_text(text)
+    assert load(path).cluster == tomllib.loads(text)["cluster"]
+
+
+def test_every_link_between_pages_leads_somewhere():
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/**/*.md")]
+    for page in pages:
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_every_word_of_the_split_is_explained():
+    text = (ROOT / "docs/how-a-second-is-counted.md").read_text()
+    words = re.findall(r"'(\w+)'", (ROOT / "sql/checks/words_are_known.sql").read_text())
+    for category in words[:8]:
+        assert f"`{category}`" in text, category
