@@ -123,7 +123,12 @@ _NCCL_HOST = re.compile(r"(?P<host>[A-Za-z][\w.-]*):\d+:\d+ (?:\[\d+\] )?\S* ?.{
 
 
 def _row(signature: Signature, match: re.Match[str], payload: str) -> Row:
-    captures = {k: v[:_MAX_CAPTURE] for k, v in match.groupdict().items() if v is not None}
+    # `pid2` is `pid` in another form of the line: a regex cannot name two groups alike
+    captures = {
+        k.rstrip("0123456789"): v[:_MAX_CAPTURE]
+        for k, v in match.groupdict().items()
+        if v is not None
+    }
     node = captures.get("host")
     if node is None and signature.scope == "node":
         node = captures.get("node")
