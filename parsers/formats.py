@@ -86,8 +86,7 @@ class Facts:
                 parts.append(pa.Table.from_pylist(list(rows), schema=table.schema))
             if parts:
                 whole = pa.concat_tables(parts)
-                keys = [("seq", "ascending")]
-                out[table.name] = whole.sort_by(keys)
+                out[table.name] = whole if _is_sorted(whole) else whole.sort_by("seq")
         return out
 
 
@@ -108,6 +107,11 @@ class Format(Protocol):
     def parse(self, blocks: Iterator[Block], context: ParseContext) -> Facts:
         """The facts of the blocks; lines are 0-based within the chunk until the commit."""
         ...
+
+
+def _is_sorted(rows: pa.Table) -> bool:
+    seq = rows.column("seq").to_numpy()
+    return bool((seq[1:] >= seq[:-1]).all())
 
 
 def _conform(part: pa.Table, schema: pa.Schema) -> pa.Table:

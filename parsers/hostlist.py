@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from itertools import product
 from math import prod
 
 MAX_HOSTS = 65_536
 """A list with more names is refused: no cluster has them, damage has."""
 
+_PAGE = 64  # names made at once
+
 _NO_NODES = frozenset(("", "None assigned", "(null)", "(unknown)", "None", "N/A", "Unknown"))
+_ONE_NAME = re.compile(r"[^\[\],\s]+")
 _ONE_RANGE = re.compile(r"([^\[\],\s]*)\[([0-9]{1,18})-([0-9]{1,18})\]")
 _PART = re.compile(r"(?:[^\[\],\s]|\[[^\[\]\s]*\])+")
 _RANGE = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?")
@@ -31,6 +35,8 @@ def expand(text: str, limit: int = MAX_HOSTS) -> tuple[str, ...]:
     text = text.strip()
     if text in _NO_NODES:
         return ()
+    if _ONE_NAME.fullmatch(text):
+        return (text,)
     if one := _ONE_RANGE.fullmatch(text):
         return tuple(_numbers(one[1], one[2], one[3], limit, text))
     hosts: list[str] = []
@@ -77,7 +83,17 @@ def _numbers(prefix: str, low: str, high: str, limit: int, text: str) -> list[st
         raise HostlistError(f"range {low}-{high} runs backwards, in host list {text[:80]!r}")
     if last - first >= limit:
         raise _too_many(text)
-    return [f"{prefix}{n:0{width}d}" for n in range(first, last + 1)]
+    names: list[str] = []
+    for page in range(first // _PAGE, last // _PAGE + 1):
+        at = page * _PAGE
+        names += _page(prefix, width, page)[max(first - at, 0) : last + 1 - at]
+    return names
+
+
+@lru_cache(maxsize=2048)
+def _page(prefix: str, width: int, page: int) -> tuple[str, ...]:
+    """Neighbouring names: a cluster's lists are made of the same ones again and again."""
+    return tuple(f"{prefix}{n:0{width}d}" for n in range(page * _PAGE, (page + 1) * _PAGE))
 
 
 def _box(low: str, high: str, limit: int, text: str) -> list[str]:

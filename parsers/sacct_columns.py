@@ -1,7 +1,7 @@
 """Columns of `sacct`, from text to the types of `accounting_row`, a whole block at a time.
 
-Source: sacct(1), JOB ACCOUNTING FIELDS. Most columns have few distinct texts: each is read once in a
-block, by a function of one text. A text that its function refuses makes its row a reject.
+Source: sacct(1), JOB ACCOUNTING FIELDS. Most columns have few distinct texts: each is read once
+in a block, by a function of one text. A text that its function refuses makes its row a reject.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from parsers.hostlist import HostlistError, expand
 from parsers.sacct_layout import JOB_ID
-from parsers.sacct_times import Times, duration_s, read_times
+from parsers.sacct_times import Bools, Ints, Times, duration_s, read_times
 from parsers.tables import ACCOUNTING_ROW, MAX_TEXT_BYTES, StampKind
 
 MAX_JOB_NODES = 16_384
@@ -32,6 +32,7 @@ USED_COLUMNS = frozenset(
 
 _NOTHING = frozenset(("", "None", "Unknown", "N/A", "(null)"))
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
+_PLAIN_STEP = re.compile(r"batch|extern|[0-9]{1,18}")
 _COUNT = re.compile(r"([0-9]{1,9})(?:(\.[0-9]+)?([KM]))?")
 _EXIT = re.compile(r"([0-9]{1,9}):([0-9]{1,9})")
 _STATE = re.compile(r"[A-Za-z_]+")
@@ -54,6 +55,7 @@ class _Reading:
         self.n_rows: int = cells.num_rows
         self.problems: dict[int, list[str]] = {}
         self._cells = cells
+        self._coded: dict[str, pa.Array] = {}
 
     def text(self, name: str) -> pa.Array | None:
         """The cells of a column, null where empty; None where the header has no such column."""
@@ -62,8 +64,19 @@ class _Reading:
         column = self._cells.column(name)
         return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)
 
+    def coded(self, name: str) -> pa.Array | None:
+        """The column by distinct texts; None where it is absent or empty."""
+        if name not in self._coded:
+            texts = self.text(name)
+            if texts is None or texts.null_count == len(texts):
+                return None
+            self._coded[name] = texts.dictionary_encode()
+        return self._coded[name]
+
     def blame(self, row: int, problem: str) -> None:
-        self.problems.setdefault(row, []).append(problem)
+        known = self.problems.setdefault(row, [])
+        if problem not in known:
+            known.append(problem)
 
     def each(
         self, name: str, read: Callable[[str], object], kind: pa.DataType, expected: str
@@ -72,10 +85,9 @@ class _Reading:
 
         The function returns None for "unknown" and raises ValueError for a text that is damaged.
         """
-        texts = self.text(name)
-        if texts is None or texts.null_count == len(texts):
+        coded = self.coded(name)
+        if coded is None:
             return pa.nulls(self.n_rows, kind)
-        coded = texts.dictionary_encode()
         values: list[object] = []
         for code, text in enumerate(coded.dictionary.to_pylist()):
             try:
@@ -91,8 +103,8 @@ class _Reading:
 def typed_rows(cells: pa.Table) -> tuple[pa.Table, dict[int, str]]:
     """Columns of `accounting_row` without evidence, and the reason by row where one is unreadable.
 
-    `cells` has one text column (pa.string) per sacct column, names case-folded, null where a cell is
-    empty. Rows with a reason hold no meaning.
+    `cells` has one text column (pa.string) per sacct column, names case-folded, null where a cell
+    is empty. Rows with a reason hold no meaning.
     """
     reading = _Reading(cells)
     out = {name: _bounded(reading.text(column)) for name, column in _TEXTS.items()}
@@ -128,7 +140,7 @@ def _first(*columns: pa.Array | None) -> pa.Array | None:
 
 
 def _ids(reading: _Reading) -> dict[str, pa.Array]:
-    """Job, step, array and heterogeneous parts of JobID (slurm.conf(5): MaxArraySize; salloc(1))."""
+    """Job, step, array and heterogeneous parts of JobID."""
     name = "jobid" if reading.text("jobid") is not None else "jobidraw"
     jobs, steps = _split_job_ids(reading, name)
     coded = jobs.dictionary_encode()
@@ -153,26 +165,27 @@ def _split_job_ids(reading: _Reading, name: str) -> tuple[pa.Array, pa.Array]:
     if name == "jobid" or reading.text("jobid") is None:
         for row in np.flatnonzero(texts.is_null().to_numpy(zero_copy_only=False)).tolist():
             reading.blame(row, f"no {name}")
-    for row in np.flatnonzero(_is_odd_id(texts)).tolist():
-        text = texts[row].as_py()
-        if not JOB_ID.fullmatch(text):
-            reading.blame(row, f"{name} {text[:40]!r} is not a job id")
     pieces = pc.split_pattern(texts.fill_null(""), ".", max_splits=1)
     ends = pieces.offsets.to_numpy()
     jobs = pieces.values.take(pa.array(ends[:-1]))
     has_step = np.diff(ends) == 2
     steps = pieces.values.take(pa.array(ends[:-1] + 1, mask=~has_step))
-    is_empty = pc.equal(jobs, "")
-    return pc.if_else(is_empty, pa.scalar(None, pa.string()), jobs), steps
+    for row in np.flatnonzero(_is_odd_id(jobs, steps)).tolist():
+        text = texts[row].as_py()
+        if text is not None and not JOB_ID.fullmatch(text):
+            reading.blame(row, f"{name} {text[:40]!r} is not a job id")
+    if texts.null_count:
+        jobs = pc.if_else(texts.is_valid(), jobs, pa.scalar(None, pa.string()))
+    return jobs, steps
 
 
-def _is_odd_id(texts: pa.Array) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def _is_odd_id(jobs: pa.Array, steps: pa.Array) -> Bools:
     """Where a job id is not one of the plain ones, which need no closer look."""
-    plain = r"^[0-9]{1,18}(?:\.(?:batch|extern|[0-9]{1,18}))?$"
-    is_plain = pc.match_substring_regex(texts, plain)
-    odd: np.ndarray[tuple[int], np.dtype[np.bool_]] = (
-        pc.invert(is_plain).fill_null(fill_value=False).to_numpy(zero_copy_only=False)
-    )
+    is_plain = pc.and_(pc.ascii_is_decimal(jobs), pc.less_equal(pc.binary_length(jobs), 18))
+    coded = steps.dictionary_encode()
+    known = [_PLAIN_STEP.fullmatch(step) is not None for step in coded.dictionary.to_pylist()]
+    is_known = pa.array(known, pa.bool_()).take(coded.indices).fill_null(fill_value=True)
+    odd: Bools = pc.invert(pc.and_(is_plain, is_known)).to_numpy(zero_copy_only=False)
     return odd
 
 
@@ -205,8 +218,7 @@ def _times(reading: _Reading) -> dict[str, pa.Array]:
         is_utc |= times.is_utc
         is_local |= times.is_known & ~times.is_utc
         for row, text in times.unreadable.items():
-            reading.blame(row, f"{name} {text[:40]!r} is not a time; "
-                               "run sacct with SLURM_TIME_FORMAT='%FT%T%z'")  # fmt: skip
+            reading.blame(row, f"{name} {text[:40]!r} is not a time like 2026-03-01T10:00:00+0000")
     for row in np.flatnonzero(is_utc & is_local).tolist():
         reading.blame(row, "times with and without an offset in one row")
     kinds = pa.array([str(StampKind.LOCAL), str(StampKind.UTC)])
@@ -278,10 +290,9 @@ def _never_started(
 
 def _nodes(reading: _Reading, name: str, steps: pa.Array) -> pa.Array:
     """Host names by row; null where unknown, damaged or too many, empty for "None assigned"."""
-    texts = reading.text(name)
-    if texts is None or texts.null_count == len(texts):
+    coded = reading.coded(name)
+    if coded is None:
         return pa.nulls(reading.n_rows, pa.list_(pa.string()))
-    coded = texts.dictionary_encode()
     names: list[str] = []
     ends, is_unknown = [0], []
     for text in coded.dictionary.to_pylist():
@@ -289,17 +300,21 @@ def _nodes(reading: _Reading, name: str, steps: pa.Array) -> pa.Array:
         names += hosts or ()
         ends.append(len(names))
         is_unknown.append(hosts is None)
-    lists = pa.ListArray.from_arrays(
-        pa.array(ends, pa.int32()), pa.array(names, pa.string()),
-        mask=pa.array(is_unknown, pa.bool_()),
-    )  # fmt: skip
-    lengths = np.diff(ends)
-    if (lengths > MAX_STEP_NODES).any():
-        is_long = pa.array(lengths > MAX_STEP_NODES).take(coded.indices)
-        drop = pc.and_(is_long.fill_null(fill_value=False), steps.is_valid())
-        indices = pc.if_else(drop, pa.scalar(None, coded.indices.type), coded.indices)
-        return lists.take(indices)
-    return lists.take(coded.indices)
+    lists = np.array(ends, np.int64)
+    codes = coded.indices.fill_null(0).to_numpy()
+    is_step = steps.is_valid().to_numpy(zero_copy_only=False)
+    is_known = ~np.array(is_unknown)[codes] & coded.is_valid().to_numpy(zero_copy_only=False)
+    is_known &= ~(is_step & (np.diff(lists)[codes] > MAX_STEP_NODES))
+    return _taken(pa.array(names, pa.string()), lists, codes, is_known)
+
+
+def _taken(names: pa.Array, ends: Ints, codes: Ints, is_known: Bools) -> pa.Array:
+    """The lists `names[ends[code]:ends[code + 1]]` of all rows; Arrow's own take is slow."""
+    lengths = np.where(is_known, ends[codes + 1] - ends[codes], 0)
+    row_ends = np.concatenate(([0], np.cumsum(lengths)))
+    shift = np.repeat(ends[codes] - row_ends[:-1], lengths)
+    flat = names.take(pa.array(shift + np.arange(row_ends[-1])))
+    return pa.ListArray.from_arrays(pa.array(row_ends, pa.int32()), flat, mask=pa.array(~is_known))
 
 
 def _hosts(text: str) -> Sequence[str] | None:

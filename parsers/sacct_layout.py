@@ -55,6 +55,7 @@ class Layout:
     delimiter: str
     columns: tuple[str, ...]  # case-folded; a name that stands twice is numbered from its second
     has_trailing: bool  # a delimiter ends every row (sacct -p)
+    is_padded: bool  # blanks around the names, so around the cells too
     header_offset: int  # byte position of the header line in the file
 
     @property
@@ -80,8 +81,9 @@ class Layout:
         return name in _FREE_TEXT or name not in KNOWN_COLUMNS
 
     def split(self, text: str) -> list[str]:
-        """The cells of a whole row, blanks around them removed."""
-        return [cell.strip(" ") for cell in text.split(self.delimiter)][: len(self.columns)]
+        """The cells of a whole row, without padding."""
+        cells = text.split(self.delimiter)[: len(self.columns)]
+        return [cell.strip(" ") for cell in cells] if self.is_padded else cells
 
     def begins_row(self, text: str) -> bool:
         """Whether the JobID cell stands whole in this line and looks like one."""
@@ -102,6 +104,7 @@ class Layout:
             "delimiter": self.delimiter,
             "columns": _SEPARATOR.join(self.columns),
             "trailing": "1" if self.has_trailing else "0",
+            "padded": "1" if self.is_padded else "0",
             "header_offset": str(self.header_offset),
         }
 
@@ -110,15 +113,16 @@ def layout_of(detail: Mapping[str, str]) -> Layout | None:
     """The layout that a sniff found; None for fixed-width output."""
     if "columns" not in detail:
         return None
-    return _cached_layout(
-        detail["delimiter"], detail["columns"], detail["trailing"], detail["header_offset"]
-    )
+    names = ("delimiter", "columns", "trailing", "padded", "header_offset")
+    return _cached_layout(*(detail[name] for name in names))
 
 
 @lru_cache(maxsize=64)
-def _cached_layout(delimiter: str, columns: str, trailing: str, header_offset: str) -> Layout:
+def _cached_layout(
+    delimiter: str, columns: str, trailing: str, padded: str, header_offset: str
+) -> Layout:
     names = tuple(columns.split(_SEPARATOR))
-    return Layout(delimiter, names, trailing == "1", int(header_offset))
+    return Layout(delimiter, names, trailing == "1", padded == "1", int(header_offset))
 
 
 def read_header(line: str, offset: int = 0) -> Layout | None:
@@ -129,13 +133,16 @@ def read_header(line: str, offset: int = 0) -> Layout | None:
     """
     if "jobid" not in line.lower():
         return None
-    names = list(re.finditer(r"[A-Za-z][A-Za-z0-9]*", line.lstrip("\ufeff")))
-    if len(names) < 2 or line.lstrip("\ufeff")[: names[0].start()].strip(" "):
+    line = line.removeprefix("\ufeff")
+    names = list(re.finditer(r"[A-Za-z][A-Za-z0-9]*", line))
+    if len(names) < 2 or line[: names[0].start()].strip(" "):
         return None
-    delimiter = line.lstrip("\ufeff")[names[0].end() : names[1].start()].strip(" ")
+    delimiter = line[names[0].end() : names[1].start()].strip(" ")
     if not delimiter:
         return None
-    cells = [cell.strip(" \ufeff").lower() for cell in line.split(delimiter)]
+    printed = line.split(delimiter)
+    cells = [cell.strip(" ").lower() for cell in printed]
+    is_padded = any(cell != cell.strip(" ") for cell in printed)
     has_trailing = cells[-1] == ""
     if has_trailing:
         cells.pop()
@@ -145,7 +152,7 @@ def read_header(line: str, offset: int = 0) -> Layout | None:
     if n_known < 2 or n_known < 0.8 * len(cells) or not all(cells):
         return None
     columns = tuple(c if c not in cells[:i] else f"{c} {i}" for i, c in enumerate(cells))
-    return Layout(delimiter, columns, has_trailing, offset)
+    return Layout(delimiter, columns, has_trailing, is_padded, offset)
 
 
 def is_fixed_width_header(line: str, following: str | None) -> bool:

@@ -15,7 +15,7 @@ MAX_PIECES = 10_000
 MAX_RECORD_CHARS = 1_000_000
 """A longer torn row is given up: its beginning was damage."""
 
-_OTHER_HEADER = (
+OTHER_HEADER = (
     "another header line: the rows below it are read by the first one; split the file here"
 )
 
@@ -46,8 +46,8 @@ class _Open:
 class Joiner:
     """Lines in, records out. Whole rows that nothing can follow need not pass through it.
 
-    Feed, in order, every line without the header's number of delimiters, and for an open-ended layout
-    the whole row before it; call `whole` where other rows stand between.
+    Feed, in order, every line without the header's number of delimiters, and for an open-ended
+    layout the whole row before it; call `whole` where other rows stand between.
     """
 
     layout: Layout
@@ -67,7 +67,8 @@ class Joiner:
         problem = done.problem
         if problem is None and done.n_delimiters != self.layout.n_delimiters:
             problem = self._wrong_count(done.n_delimiters)
-        self.emit(Record(done.line, done.byte_offset, "\n".join(done.pieces), problem))
+        text = "\n".join(done.pieces).rstrip("\n")
+        self.emit(Record(done.line, done.byte_offset, text, problem))
 
     def row(self, line: int, byte_offset: int, text: str) -> None:
         """A whole row that the next line may lengthen."""
@@ -100,7 +101,7 @@ class Joiner:
     def _refusal(self, text: str, n_delimiters: int) -> str | None:
         """Why a line alone can be no part of any row."""
         if "jobid" in text.lower() and read_header(text) is not None:
-            return _OTHER_HEADER
+            return OTHER_HEADER
         if n_delimiters > self.layout.n_delimiters:
             return self._wrong_count(n_delimiters)
         return None

@@ -1,7 +1,7 @@
 """Times and durations of `sacct` text.
 
-Source: sacct(1), OUTPUT TIME FORMAT and SLURM_TIME_FORMAT. Without an offset a time is of the zone of
-the client that ran sacct.
+Source: sacct(1), OUTPUT TIME FORMAT and SLURM_TIME_FORMAT. Without an offset a time is of the
+zone of the client that ran sacct.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 NO_TIME = frozenset(("", "Unknown", "None", "N/A", "(null)"))
 _NO_DURATION = NO_TIME | {"UNLIMITED", "Partition_Limit", "INVALID", "NONE"}
@@ -40,17 +39,37 @@ class Times:
 
 
 def read_times(texts: pa.Array) -> Times:
-    """The times of a column of text without an offset into its buffers.
+    """The times of a column of text.
 
     `2026-02-03T04:05:06`, a blank for the T, an offset (`Z`, `+0100`, `+01:00`) or whole seconds
     since 1970; words that say "no time" give unknown ones.
     """
     n_rows = len(texts)
-    times = Times(
+    if texts.null_count == n_rows:
+        return _no_times(n_rows)
+    coded = texts.dictionary_encode()  # steps repeat the times of their job
+    distinct = _read_distinct(coded.dictionary)
+    codes = coded.indices.fill_null(0).to_numpy()
+    is_known = distinct.is_known[codes]
+    if coded.null_count:
+        is_known &= coded.is_valid().to_numpy(zero_copy_only=False)
+    unreadable = {
+        row: text
+        for code, text in distinct.unreadable.items()
+        for row in np.flatnonzero(coded.indices.fill_null(-1).to_numpy() == code).tolist()
+    }
+    return Times(distinct.us[codes], is_known, distinct.is_utc[codes] & is_known, unreadable)
+
+
+def _no_times(n_rows: int) -> Times:
+    return Times(
         np.zeros(n_rows, np.int64), np.zeros(n_rows, np.bool_), np.zeros(n_rows, np.bool_), {}
     )
-    if texts.null_count == n_rows:
-        return times
+
+
+def _read_distinct(texts: pa.Array) -> Times:
+    n_rows = len(texts)
+    times = _no_times(n_rows)
     offsets = np.frombuffer(texts.buffers()[1], dtype=np.int32, count=n_rows + 1)
     data = np.frombuffer(texts.buffers()[2], dtype=np.uint8)
     lengths = np.diff(offsets)
@@ -58,7 +77,7 @@ def read_times(texts: pa.Array) -> Times:
         rows = np.flatnonzero(lengths == length)
         if rows.size:
             _read_iso(times, rows, data[offsets[rows][:, None] + np.arange(length)])
-    rest = np.flatnonzero(pc.is_valid(texts).to_numpy(zero_copy_only=False) & ~times.is_known)
+    rest = np.flatnonzero(~times.is_known)
     for row, text in zip(rest.tolist(), texts.take(pa.array(rest)).to_pylist(), strict=True):
         if text in NO_TIME:
             continue

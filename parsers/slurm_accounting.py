@@ -6,245 +6,328 @@ so rows are joined until the header's number of cells is reached, and never gues
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 
 import numpy as np
-import polars as pl
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import csv
 
 from parsers.formats import Block, Facts, ParseContext, Sniff
-from parsers.sacct_columns import KNOWN_COLUMNS, typed_rows
-from parsers.tables import ACCOUNTING_ROW, MAX_TEXT_BYTES, REJECT
-
-_CELL_SEP = "\x1f"
-_HEADER_LINES = 60
-_JOB_ID = re.compile(
-    r"\d+(?:_(?:\d+|\[[^\]]+\]))?(?:\+\d+)?(?:\.(?:batch|extern|interactive|TBD|\d+)(?:\+\d+)?)?"
+from parsers.sacct_columns import USED_COLUMNS, bounded, typed_rows
+from parsers.sacct_layout import (
+    Layout,
+    is_dashes,
+    is_fixed_width_header,
+    layout_of,
+    read_header,
 )
+from parsers.sacct_records import OTHER_HEADER, Joiner, Record
+from parsers.tables import ACCOUNTING_ROW, REJECT
+
 _FIXED_WIDTH = (
     "fixed-width sacct output cuts its cells; run sacct with -P (and --delimiter) instead"
 )
+_BYTE_ORDER_MARK = "\ufeff".encode()
+_STAND_INS = [*range(0x1F, 0x0D, -1), *range(1, 9)]  # bytes that may replace a long delimiter
 
-
-@dataclass(frozen=True)
-class _Layout:
-    """What the header line says."""
-
-    delimiter: str
-    columns: tuple[str, ...]  # case-folded
-    header: str
-    n_delimiters: int
-
-    @classmethod
-    def of(cls, detail: Sniff) -> _Layout:
-        columns = tuple(detail.detail["columns"].split(_CELL_SEP))
-        trailing = detail.detail["trailing"] == "1"
-        return cls(
-            detail.detail["delimiter"], columns, detail.detail["header"],
-            len(columns) - (not trailing),
-        )  # fmt: skip
-
-
-@dataclass
-class _Pending:
-    """Pieces of a row that newlines inside a cell tore apart."""
-
-    line: int = 0
-    byte_offset: int = 0
-    text: str = ""
-    n_delimiters: int = 0
-    pieces: list[str] = field(default_factory=list)
+Lines = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 
 
 class SlurmAccounting:
     """Job and step rows of Slurm's accounting."""
 
     name = "sacct"
-    version = "1"
+    version = "2"
 
     def sniff(self, head: bytes, file_name: str) -> Sniff:
-        """Sure when a header line of known column names stands near the top."""
-        for raw in head.split(b"\n")[:_HEADER_LINES]:
-            line = raw.decode("utf-8", "replace").rstrip("\r")
-            if "JobID" not in line and "jobid" not in line.lower():
-                continue
-            if layout := _header(line):
-                return Sniff(self.name, 0.95, {
-                    "delimiter": layout.delimiter,
-                    "columns": _CELL_SEP.join(layout.columns),
-                    "header": line,
-                    "trailing": "1" if layout.n_delimiters == len(layout.columns) else "0",
-                })  # fmt: skip
-            names = line.split()
-            if len(names) >= 3 and all(n.lower() in KNOWN_COLUMNS for n in names):
-                return Sniff(self.name, 0.9, {"layout": "fixed width"})
+        """Sure when a header line of known column names stands in the head, behind any banner.
+
+        Fixed-width output is claimed too: all its rows become rejects that say what to do. Without
+        a header nothing is claimed. The detail holds delimiter, columns, trailing, header_offset.
+        """
+        if b"jobid" not in head.lower():
+            return Sniff(self.name, 0.0)
+        offset = 0
+        raw_lines = head.split(b"\n")
+        for raw, following in zip(raw_lines, [*raw_lines[1:], None], strict=True):
+            if b"jobid" in raw[:8192].lower():
+                line = _text(raw)
+                if layout := read_header(line, offset):
+                    return Sniff(self.name, 0.95, layout.detail())
+                below = None if following is None else _text(following)
+                if is_fixed_width_header(line, below):
+                    detail = {"layout": "fixed width", "header": line, "header_offset": str(offset)}
+                    return Sniff(self.name, 0.9, detail)
+            offset += len(raw) + 1
         return Sniff(self.name, 0.0)
 
     def is_record_start(self, line: bytes, sniff: Sniff) -> bool:
         """A line with all cells whose JobID looks like one: no piece of a torn row does."""
-        if "columns" not in sniff.detail:
+        layout = layout_of(sniff.detail)
+        if layout is None:
             return True
-        layout = _Layout.of(sniff)
-        cells = line.decode("utf-8", "replace").rstrip("\r").split(layout.delimiter)
-        if len(cells) != layout.n_delimiters + 1:
-            return False
-        at = layout.columns.index("jobid") if "jobid" in layout.columns else 0
-        return _JOB_ID.fullmatch(cells[at].strip()) is not None
+        text = _text(line)
+        return text.count(layout.delimiter) == layout.n_delimiters and layout.begins_row(text)
 
     def parse(self, blocks: Iterator[Block], context: ParseContext) -> Facts:
-        """Accounting rows and rejects of the blocks."""
+        """Accounting rows and rejects of the blocks.
+
+        Lines before the header are not claimed; the same header again (joined dumps) is skipped;
+        another header is a reject, and the rows below it are read by the first one.
+        """
         facts = Facts()
-        if "columns" not in context.sniff.detail:
-            return _reject_fixed_width(blocks, context.file_id, facts)
-        layout = _Layout.of(context.sniff)
-        pending = _Pending()
-        has_begun = False
+        layout = layout_of(context.sniff.detail)
+        if layout is None:
+            return _reject_fixed_width(blocks, context, facts)
+        reader = _Reader(layout, context.file_id, facts)
         for block in blocks:
-            facts.n_lines += len(block.starts)
-            lines = _lines_of(block, layout)
-            header = lines["text"] == layout.header
-            if not has_begun and block.byte_offset < len(context.head):
-                # whatever stands before the header is a banner, not a row
-                at = header.arg_max() if header.any() else None
-                if at is not None:
-                    lines, header = lines.slice(at), header.slice(at)
-                has_begun = at is not None
-            lines = lines.filter(~header)
-            regular = lines.filter(pl.col("n_delimiters") == layout.n_delimiters)
-            _add_rows(regular, layout, context.file_id, facts)
-            irregular = lines.filter(pl.col("n_delimiters") != layout.n_delimiters)
-            if pending.pieces or not irregular.is_empty():
-                _join(lines, pending, layout, context.file_id, facts)
-        if pending.pieces:
-            _reject_pending(pending, layout, context.file_id, facts)
+            reader.read(block)
+        reader.finish()
         return facts
 
 
-def _header(line: str) -> _Layout | None:
-    """The layout of a header line: known names with one constant text between them."""
-    names = list(re.finditer(r"[A-Za-z][A-Za-z0-9]*", line))
-    if len(names) < 2 or names[0][0].lower() not in KNOWN_COLUMNS:
-        return None
-    delimiter = line[names[0].end() : names[1].start()].strip(" ")
-    if not delimiter:
-        return None
-    cells = [c.strip().lower() for c in line.split(delimiter)]
-    trailing = cells[-1] == ""
-    cells = cells[:-1] if trailing else cells
-    n_known = sum(c in KNOWN_COLUMNS for c in cells)
-    if "jobid" not in cells and "jobidraw" not in cells:
-        return None
-    if n_known < 2 or n_known < 0.8 * len(cells):
-        return None
-    # a column asked for twice keeps its first place
-    cells = [c if c not in cells[:i] else f"{c} {i}" for i, c in enumerate(cells)]
-    return _Layout(delimiter, tuple(cells), line, len(cells) - (not trailing))
+class _Reader:
+    """Reads the blocks of one chunk; a row that may go on in the next block stays in `_joiner`."""
+
+    def __init__(self, layout: Layout, file_id: str, facts: Facts) -> None:
+        self._layout = layout
+        self._file_id = file_id
+        self._facts = facts
+        self._records: list[Record] = []  # put together in Python: torn or otherwise odd
+        self._joiner = Joiner(layout, self._records.append)
+
+    def read(self, block: Block) -> None:
+        """Add the facts of one block."""
+        self._facts.n_lines += len(block.starts)
+        if (first := self._first_line(block)) == len(block.starts):
+            return
+        counts = _count_delimiters(block, self._layout.delimiter)
+        is_whole = counts == self._layout.n_delimiters
+        is_whole[:first] = False
+        data = bytes(block.data)
+        is_rest = is_whole & ~self._join(block, first, counts, is_whole)
+        is_odd = _odd_lines(block, data)
+        for index in np.flatnonzero(is_rest & is_odd).tolist():
+            self._records.append(_record(block, index))
+        blanks = np.flatnonzero(block.ends[first:] - block.starts[first:] <= 1)
+        n_blank = sum(not block.line(first + i).strip() for i in blanks.tolist())
+        self._facts.claimed_lines += len(block.starts) - first - n_blank
+        self._add(block, data, np.flatnonzero(is_rest & ~is_odd))
+
+    def finish(self) -> None:
+        """Add what was still open at the end of the chunk."""
+        self._joiner.whole()
+        self._add(None, b"", np.empty(0, np.int64))
+
+    def _first_line(self, block: Block) -> int:
+        """Index of the first line that is no banner: the header, or what comes behind it."""
+        return int(np.searchsorted(block.starts, self._layout.header_offset - block.byte_offset))
+
+    def _join(self, block: Block, first: int, counts: Lines, is_whole: Mask) -> Mask:
+        """Put torn rows together; which whole rows were lengthened or kept for later."""
+        joiner, is_taken = self._joiner, np.zeros(len(is_whole), np.bool_)
+        fed = ~is_whole
+        fed[:first] = False
+        if self._layout.is_open_ended:
+            fed[first:-1] |= fed[first + 1 :]
+            fed[-1] = True
+        if joiner.is_open:
+            fed[first] = True
+        before = first - 1
+        for index in np.flatnonzero(fed).tolist():
+            if index != before + 1:
+                joiner.whole()
+            before = index
+            if not is_whole[index]:
+                record = _record(block, index)
+                joiner.piece(record.line, record.byte_offset, record.text, int(counts[index]))
+            elif self._layout.is_open_ended:
+                record = _record(block, index)
+                joiner.row(record.line, record.byte_offset, record.text)
+                is_taken[index] = True
+            else:
+                joiner.whole()
+        if before != len(is_whole) - 1:
+            joiner.whole()
+        return is_taken
+
+    def _add(self, block: Block | None, data: bytes, bulk: Lines) -> None:
+        """Add the bulk rows of a block and the records that are ready."""
+        records = sorted(self._records, key=lambda record: record.byte_offset)
+        self._records.clear()
+        for record in records:
+            if record.problem is not None:
+                self._reject(record, record.problem)
+        rows = [record for record in records if record.problem is None]
+        cells = [_cells_of_records(rows, self._layout)]
+        lines = [np.array([record.line for record in rows], np.int64)]
+        offsets = [np.array([record.byte_offset for record in rows], np.int64)]
+        if block is not None and bulk.size:
+            cells.append(_cells_of_lines(block, data, bulk, self._layout))
+            lines.append(block.first_line + bulk)
+            offsets.append(block.byte_offset + block.starts[bulk])
+        line, offset, table = np.concatenate(lines), np.concatenate(offsets), _concat(cells)
+        if not line.size:
+            return
+        if rows and (np.diff(offset) < 0).any():
+            order = np.argsort(offset, kind="stable")
+            line, offset, table = line[order], offset[order], table.take(pa.array(order))
+        typed, problems = typed_rows(table)
+        self._add_typed(typed, line, offset, problems)
+        if problems:
+            texts = {record.byte_offset: record.text for record in rows}
+            for row, problem in problems.items():
+                at = int(offset[row])
+                text = texts[at] if at in texts or block is None else _text_at(block, at)
+                self._reject_row(Record(int(line[row]), at, text, problem))
+
+    def _add_typed(
+        self, typed: pa.Table, line: Lines, offset: Lines, problems: dict[int, str]
+    ) -> None:
+        places = {"line": line, "byte_offset": offset, "seq": offset}
+        columns = {"file_id": pa.repeat(self._file_id, len(line))}
+        columns |= {name: pa.array(values) for name, values in places.items()}
+        table = pa.table(columns | dict(zip(typed.column_names, typed.columns, strict=True)))
+        if problems:
+            is_good = np.ones(len(line), np.bool_)
+            is_good[list(problems)] = False
+            table = table.filter(pa.array(is_good))
+        if table.num_rows:
+            self._facts.add_table(ACCOUNTING_ROW, table)
+
+    def _reject_row(self, record: Record) -> None:
+        """Reject a row with all cells, unless it is a header line."""
+        header = read_header(record.text) if "jobid" in record.text.lower() else None
+        if header is None:
+            self._reject(record, record.problem or "")
+        elif not header.same_as(self._layout):
+            self._reject(record, OTHER_HEADER)
+
+    def _reject(self, record: Record, problem: str) -> None:
+        self._facts.add(REJECT, _reject_fact(self._file_id, record, problem))
 
 
-def _lines_of(block: Block, layout: _Layout) -> pl.DataFrame:
-    """(line, byte_offset, text, n_delimiters) of a block's lines, bad bytes replaced."""
-    data = bytes(block.data)
+def _text(raw: bytes) -> str:
+    return raw.decode("utf-8", "replace").removesuffix("\r")
+
+
+def _record(block: Block, index: int) -> Record:
+    offset = block.byte_offset + int(block.starts[index])
+    return Record(block.first_line + index, offset, _text(block.line(index)))
+
+
+def _text_at(block: Block, byte_offset: int) -> str:
+    index = int(np.searchsorted(block.starts, byte_offset - block.byte_offset))
+    return _text(block.line(index))
+
+
+def _count_delimiters(block: Block, delimiter: str) -> Lines:
+    """How often the delimiter stands in each line."""
+    if len(delimiter.encode()) == 1:
+        is_delimiter = np.frombuffer(block.data, np.uint8) == ord(delimiter)
+        bytes_before = np.append(block.starts, len(block.data))
+        return np.diff(np.searchsorted(np.flatnonzero(is_delimiter), bytes_before))
+    bounds = np.append(block.starts, len(block.data)).astype(np.int64)
+    buffers = [None, pa.py_buffer(bounds), pa.py_buffer(block.data)]
+    lines = pa.Array.from_buffers(pa.large_binary(), len(block.starts), buffers)
+    counts: Lines = pc.count_substring(lines, delimiter).to_numpy().astype(np.int64)
+    return counts
+
+
+def _odd_lines(block: Block, data: bytes) -> Mask:
+    """Lines that a CSV reader takes otherwise than we do: bad UTF-8, a `\\r` inside, a BOM."""
+    is_odd = np.zeros(len(block.starts), np.bool_)
+    if data.isascii() and b"\r" not in data:
+        return is_odd
+    chars = np.frombuffer(data, np.uint8)
+    suspects = np.flatnonzero((chars >= 0x80) | (chars == ord("\r")))
+    lines = np.unique(np.searchsorted(block.starts, suspects, side="right") - 1)
+    is_odd[lines] = [_is_odd(block.line(i)) for i in lines.tolist()]
+    return is_odd
+
+
+def _is_odd(line: bytes) -> bool:
     try:
-        data.decode()
-        offsets = np.append(block.starts, len(data)).astype(np.int64)
-        array = pa.Array.from_buffers(
-            pa.large_string(), len(block.starts), [None, pa.py_buffer(offsets), pa.py_buffer(data)]
-        )
-        text = pl.Series(pl.from_arrow(array))
+        line.decode()
     except UnicodeDecodeError:
-        text = pl.Series([block.line(i).decode("utf-8", "replace")
-                          for i in range(len(block.starts))], dtype=pl.String)  # fmt: skip
-    return pl.DataFrame({
-        "line": pl.Series(block.first_line + np.arange(len(block.starts), dtype=np.int64)),
-        "byte_offset": pl.Series(block.byte_offset + block.starts),
-        "text": text.str.strip_suffix("\n").str.strip_suffix("\r"),
-    }).with_columns(
-        n_delimiters=pl.col("text").str.count_matches(layout.delimiter, literal=True)
+        return True
+    return b"\r" in line.removesuffix(b"\r") or line.startswith(_BYTE_ORDER_MARK)
+
+
+def _cells_of_lines(block: Block, data: bytes, lines: Lines, layout: Layout) -> pa.Table:
+    """The used cells of whole rows, read in bulk."""
+    text, delimiter = _joined_lines(block, data, lines), layout.delimiter.encode()
+    if len(delimiter) > 1:
+        stand_in = next((b for b in _STAND_INS if bytes([b]) not in data), None)
+        if stand_in is None:
+            return _cells_of_records([_record(block, i) for i in lines.tolist()], layout)
+        delimiter = bytes([stand_in])
+        text = bytes(text).replace(layout.delimiter.encode(), delimiter)
+    names = [*layout.columns, *([" trailing"] if layout.has_trailing else [])]
+    used = [name for name in layout.columns if name in USED_COLUMNS]
+    table = csv.read_csv(
+        pa.BufferReader(pa.py_buffer(text)),
+        csv.ReadOptions(use_threads=False, block_size=len(text) + 1, column_names=names),
+        csv.ParseOptions(delimiter=delimiter.decode(), quote_char=False, double_quote=False),
+        csv.ConvertOptions(
+            column_types=dict.fromkeys(used, pa.string()), include_columns=used, check_utf8=False,
+            null_values=[""], strings_can_be_null=True,
+        ),
     )  # fmt: skip
+    return _trimmed(table) if layout.is_padded else table
 
 
-def _add_rows(lines: pl.DataFrame, layout: _Layout, file_id: str, facts: Facts) -> None:
-    """Rows with exactly the header's cells, as columns."""
-    if lines.is_empty():
-        return
-    cells = lines["text"].str.split_exact(layout.delimiter, layout.n_delimiters).struct.unnest()
-    cells = cells[:, : len(layout.columns)].rename(
-        dict(zip(cells.columns[: len(layout.columns)], layout.columns, strict=True))
-    )
-    rows = typed_rows(cells)
-    good = rows.filter(rows["problem"].is_null())
-    places = lines.select("line", "byte_offset", pl.col("byte_offset").alias("seq"))
-    facts.claimed_lines += lines.height
-    whole = pl.concat([places.filter(rows["problem"].is_null()), good.drop("problem")],
-                      how="horizontal").with_columns(file_id=pl.lit(file_id))  # fmt: skip
-    facts.add_table(ACCOUNTING_ROW, whole.to_arrow(compat_level=pl.CompatLevel.oldest()))
-    bad = rows["problem"].is_not_null()
-    for line, offset, text, why in zip(
-        lines["line"].filter(bad), lines["byte_offset"].filter(bad), lines["text"].filter(bad),
-        rows["problem"].filter(bad), strict=True,
-    ):  # fmt: skip
-        _reject(facts, file_id, line, offset, why, text)
+def _trimmed(table: pa.Table) -> pa.Table:
+    columns = [pc.utf8_trim(column, " ") for column in table.columns]
+    empty = pa.scalar(None, pa.string())
+    columns = [pc.if_else(pc.equal(column, ""), empty, column) for column in columns]
+    return pa.table(columns, names=table.column_names)
 
 
-def _join(
-    lines: pl.DataFrame, pending: _Pending, layout: _Layout, file_id: str, facts: Facts
-) -> None:
-    """Put torn rows together; what cannot become a row is rejected piece by piece."""
-    joined: list[tuple[int, int, str]] = []
-    wanted = layout.n_delimiters
-    interesting = lines.filter(
-        (pl.col("n_delimiters") != wanted) | (pl.col("n_delimiters").shift(1) != wanted)
-        | (pl.int_range(pl.len()) == 0)
-    )  # fmt: skip
-    for line, offset, text, n_delimiters in interesting.iter_rows():
-        if n_delimiters == wanted:
-            if pending.pieces:
-                _reject_pending(pending, layout, file_id, facts)
-            continue
-        if pending.pieces and pending.n_delimiters + n_delimiters > wanted:
-            _reject_pending(pending, layout, file_id, facts)
-        if not pending.pieces:
-            if not text.strip():
-                continue
-            if n_delimiters > wanted:
-                facts.claimed_lines += 1
-                why = f"{n_delimiters + 1} cells where the header has {wanted + 1}"
-                _reject(facts, file_id, line, offset, why, text)
-                continue
-            pending.line, pending.byte_offset, pending.n_delimiters = line, offset, 0
-        pending.pieces.append(text)
-        pending.n_delimiters += n_delimiters
-        if pending.n_delimiters == wanted:
-            joined.append((pending.line, pending.byte_offset, "\n".join(pending.pieces)))
-            pending.pieces = []
-    if joined:
-        schema = {"line": pl.Int64, "byte_offset": pl.Int64, "text": pl.String}
-        _add_rows(pl.DataFrame(joined, schema=schema, orient="row"), layout, file_id, facts)
+def _joined_lines(block: Block, data: bytes, lines: Lines) -> bytes | memoryview:
+    """The bytes of those lines, their newlines included."""
+    breaks = np.flatnonzero(np.diff(lines) != 1) + 1
+    firsts = lines[np.concatenate(([0], breaks))]
+    lasts = lines[np.concatenate((breaks - 1, [len(lines) - 1]))]
+    spans = zip(block.starts[firsts].tolist(), (block.ends[lasts] + 1).tolist(), strict=True)
+    parts = [memoryview(data)[start:end] for start, end in spans]
+    return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-def _reject_pending(pending: _Pending, layout: _Layout, file_id: str, facts: Facts) -> None:
-    why = f"{pending.n_delimiters + 1} cells where the header has {layout.n_delimiters + 1}"
-    facts.claimed_lines += 1
-    _reject(facts, file_id, pending.line, pending.byte_offset, why, "\n".join(pending.pieces))
-    pending.pieces = []
+def _cells_of_records(records: Sequence[Record], layout: Layout) -> pa.Table:
+    """The used cells of whole rows, one by one."""
+    rows = [layout.split(record.text) for record in records]
+    used = [i for i, name in enumerate(layout.columns) if name in USED_COLUMNS]
+    columns = [pa.array([row[i] or None for row in rows], pa.string()) for i in used]
+    return pa.table(columns, names=[layout.columns[i] for i in used])
 
 
-def _reject(facts: Facts, file_id: str, line: int, offset: int, why: str, text: str) -> None:
-    facts.add(REJECT, {
-        "file_id": file_id, "line": line, "byte_offset": offset, "seq": offset,
-        "format": SlurmAccounting.name, "reason": why, "raw": text[:MAX_TEXT_BYTES],
-    })  # fmt: skip
+def _concat(tables: Sequence[pa.Table]) -> pa.Table:
+    filled = [table for table in tables if table.num_rows]
+    return pa.concat_tables(filled) if filled else tables[0]
 
 
-def _reject_fixed_width(blocks: Iterator[Block], file_id: str, facts: Facts) -> Facts:
+def _reject_fact(file_id: str, record: Record, problem: str) -> dict[str, object]:
+    return {
+        "file_id": file_id, "line": record.line, "byte_offset": record.byte_offset,
+        "seq": record.byte_offset, "format": SlurmAccounting.name, "reason": problem,
+        "raw": bounded(record.text),
+    }  # fmt: skip
+
+
+def _reject_fixed_width(blocks: Iterator[Block], context: ParseContext, facts: Facts) -> Facts:
+    header, header_offset = context.sniff.detail["header"], context.sniff.detail["header_offset"]
     for block in blocks:
         facts.n_lines += len(block.starts)
-        for i in range(len(block.starts)):
-            text = block.line(i).decode("utf-8", "replace")
-            if text.strip():
-                facts.claimed_lines += 1
-                _reject(facts, file_id, block.first_line + i,
-                        block.byte_offset + int(block.starts[i]), _FIXED_WIDTH, text)  # fmt: skip
+        first = int(np.searchsorted(block.starts, int(header_offset) - block.byte_offset))
+        for index in range(first, len(block.starts)):
+            record = _record(block, index)
+            if not record.text.strip():
+                continue
+            facts.claimed_lines += 1
+            if record.text != header and not is_dashes(record.text):
+                facts.add(REJECT, _reject_fact(context.file_id, record, _FIXED_WIDTH))
     return facts
