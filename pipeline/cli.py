@@ -10,8 +10,17 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pipeline.errors import UsageError, WallsplitError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+
+    from pipeline.catalog import IngestOptions
+    from pipeline.config import Config
+    from pipeline.ingest import IngestSummary
 
 Run = Callable[[argparse.Namespace], int]
 
@@ -26,25 +35,43 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code."""
     parser = build_parser()
     args = parser.parse_args(argv)
+    if args.version:
+        print(f"wallsplit {_version()}")
+        return 0
     if args.command is None:
         parser.print_help()
         return 0
     try:
         code: int = args.run(args)
         sys.stdout.flush()
-    except WallsplitError as error:
-        if os.environ.get("WALLSPLIT_DEBUG") == "1":
-            raise
-        print(f"wallsplit {args.command}: {error}", file=sys.stderr)
-        return error.exit_code
     except BrokenPipeError:
         # the reader has seen enough; keep the interpreter from flushing into the pipe again
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except _explained_errors() as error:
+        if os.environ.get("WALLSPLIT_DEBUG") == "1":
+            raise
+        print(_harmless(f"wallsplit {args.command}: {error}"), file=sys.stderr)
+        return error.exit_code if isinstance(error, WallsplitError) else 1
     except KeyboardInterrupt:
         print("wallsplit: interrupted; the lake is as it was", file=sys.stderr)
         return 1
     return code
+
+
+def _explained_errors() -> tuple[type[Exception], ...]:
+    """Errors whose message is for users: ours, the system's, and DuckDB's where it is in use."""
+    duckdb = sys.modules.get("duckdb")
+    return (WallsplitError, OSError, *(() if duckdb is None else (duckdb.Error,)))
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("wallsplit")
+    except PackageNotFoundError:
+        return "(not installed)"
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -145,7 +172,7 @@ def _reading_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--jobs", type=int, metavar="N", help="processes (default: the cores)")
 
 
-def _options(args: argparse.Namespace, config):  # type: ignore[no-untyped-def]
+def _options(args: argparse.Namespace, config: Config) -> IngestOptions:
     """Checked reading options; every mistake at once."""
     from parsers.formats import all_formats
     from parsers.training import DialectError, load_dialects
@@ -169,7 +196,7 @@ def _options(args: argparse.Namespace, config):  # type: ignore[no-untyped-def]
     return IngestOptions(cluster, zone, args.format, tuple(args.dialects))
 
 
-def _read(args: argparse.Namespace):  # type: ignore[no-untyped-def]
+def _read(args: argparse.Namespace) -> tuple[Config, IngestSummary]:
     """Ingest as the command's options say; (settings, summary)."""
     from pipeline import config, executor, ingest
 
@@ -177,7 +204,7 @@ def _read(args: argparse.Namespace):  # type: ignore[no-untyped-def]
     options = _options(args, settings)
     summary = ingest.ingest(
         args.paths, args.lake, options, jobs=args.jobs or executor.default_jobs(),
-        progress=ingest.show_progress,
+        progress=ingest.ProgressLine(),
     )  # fmt: skip
     for warning in summary.warnings[:MAX_WARNINGS]:
         print(f"warning: {_harmless(warning)}", file=sys.stderr)
@@ -186,7 +213,7 @@ def _read(args: argparse.Namespace):  # type: ignore[no-untyped-def]
     return settings, summary
 
 
-def _exit_code(settings, summary) -> int:  # type: ignore[no-untyped-def]
+def _exit_code(settings: Config, summary: IngestSummary) -> int:
     """3 where more records were unreadable than the settings allow."""
     limit = settings.reject_limit * summary.claimed_lines
     if summary.n_rejects <= limit:
@@ -217,7 +244,7 @@ def _ingest(args: argparse.Namespace) -> int:
     return _exit_code(settings, summary)
 
 
-def _summary_text(summary) -> str:  # type: ignore[no-untyped-def]
+def _summary_text(summary: IngestSummary) -> str:
     if summary.batch is None:
         return f"nothing new in {summary.n_unchanged} files"
     return (
@@ -331,7 +358,7 @@ def _sql(args: argparse.Namespace) -> int:
     return 0
 
 
-def _print_table(columns: list[str], rows) -> None:  # type: ignore[no-untyped-def]
+def _print_table(columns: list[str], rows: Iterable[dict[str, object]]) -> None:
     """Columns as wide as their widest cell, cells bounded, one row a line."""
     cells = [columns, *([_harmless("" if v is None else str(v))[:60] for v in row.values()]
                         for row in rows)]  # fmt: skip
@@ -385,7 +412,7 @@ def _report(args: argparse.Namespace) -> int:
     return 0
 
 
-def _instant(text: str | None):  # type: ignore[no-untyped-def]
+def _instant(text: str | None) -> datetime | None:
     """An instant of ISO 8601; UTC where it names no zone."""
     from datetime import UTC, datetime
 

@@ -45,9 +45,9 @@ def load(path: Path | None) -> Config:
             problems.append(f"{path}: unknown setting {key!r}; known: {', '.join(sorted(types))}")
         elif not isinstance(value, types[key]) or isinstance(value, bool):
             problems.append(f"{path}: {key} = {value!r} has the wrong type")
-        elif key == "timezone":
+        elif key == "timezone" and isinstance(value, str):
             problems += [f"{path}: {p}" for p in timezone_problems(value)]
-        elif key == "reject_limit" and not 0 <= value <= 1:
+        elif isinstance(value, int | float) and not 0 <= value <= 1:
             problems.append(f"{path}: reject_limit = {value} is no share between 0 and 1")
     if problems:
         raise UsageError("\n".join(problems))

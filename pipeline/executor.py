@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -19,37 +21,79 @@ def run(
     """(task, result) of every task, in the order in which they finish.
 
     None is the result of a task that killed its worker twice: once beside others, once alone.
-    `function` must be a top-level function, tasks and results plain values. With one job everything
-    runs in this process.
+    `function` must be a top-level function, tasks and results plain values. With one job or one
+    task everything runs in this process. Whoever stops iterating drops the tasks not begun.
     """
     if jobs <= 1 or len(tasks) <= 1:
         for task in tasks:
             yield task, function(task)
         return
     lost: list[Task] = []
-    with _pool(min(jobs, len(tasks))) as pool:
-        futures = {pool.submit(function, task): task for task in tasks}
+    yield from _run_together(function, tasks, min(jobs, len(tasks)), lost)
+    yield from _run_alone(function, lost)
+
+
+def _run_together(
+    function: Callable[[Task], Result], tasks: Sequence[Task], jobs: int, lost: list[Task]
+) -> Iterator[tuple[Task, Result]]:
+    """Results of what finished; the rest, once a worker has died, goes to `lost`."""
+    pool = _pool(jobs)
+    try:
+        futures = {}
+        for task in tasks:
+            try:
+                futures[pool.submit(function, task)] = task
+            except BrokenProcessPool:
+                lost.append(task)
         for future in as_completed(futures):
             try:
-                yield futures[future], future.result()
+                result = future.result()
             except BrokenProcessPool:
                 lost.append(futures[future])
-    for task in lost:
-        with _pool(1) as pool:
+            else:
+                yield futures[future], result
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _run_alone(
+    function: Callable[[Task], Result], tasks: Sequence[Task]
+) -> Iterator[tuple[Task, Result | None]]:
+    """One task at a time in a worker of its own, a new one after each death."""
+    pool: ProcessPoolExecutor | None = None
+    try:
+        for task in tasks:
+            pool = pool or _pool(1)
             try:
-                yield task, pool.submit(function, task).result()
+                result: Result | None = pool.submit(function, task).result()
             except BrokenProcessPool:
-                yield task, None
+                pool.shutdown()
+                pool, result = None, None
+            yield task, result
+    finally:
+        if pool is not None:
+            pool.shutdown(cancel_futures=True)
 
 
 def _pool(jobs: int) -> ProcessPoolExecutor:
     # spawn: a fork after Polars has run in the parent hangs
     context = multiprocessing.get_context("spawn")
-    return ProcessPoolExecutor(jobs, mp_context=context, initializer=_one_thread)
+    return ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin_worker)
 
 
-def _one_thread() -> None:
+def _begin_worker() -> None:
     os.environ["POLARS_MAX_THREADS"] = "1"
+    # the parent handles Ctrl-C; a worker would only print a traceback
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """A worker whose parent was killed waits for tasks for ever: end it."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def default_jobs() -> int:

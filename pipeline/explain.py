@@ -12,17 +12,22 @@ import duckdb
 
 from parsers.blocks import BlockReader, UnreadableFileError, detect_compression, read_head
 from parsers.formats import recognise
-from pipeline import catalog, database, timeline
+from pipeline import database, timeline
 from pipeline.catalog import IngestOptions
+from pipeline.discovery import discover, path_text
 from pipeline.ingest import ingest
 from pipeline.rows import plain
 
 MAX_UNMATCHED = 10
 _MAX_LINE = 300
+# a colour in front of a word ends with a letter
+_BEGIN = rb"(?i)(?:(?<![a-z])|(?<=\x1b\[[0-9]m)|(?<=\x1b\[[0-9]{2}m))"
 _SIGNAL = re.compile(
-    rb"(?i)\b(?:iter(?:ation)?|step|epoch|loss|checkpoint|error|exception|fail(?:ed|ure)?|timeout)\b"
+    _BEGIN + rb"(?:iter(?:ation)?s?|steps?|epoch|loss|checkpoint|error|exception|fail(?:ed|ure)?|"
+    rb"timeout)(?![a-z])"
 )
-_STEP_LIKE = re.compile(rb"(?i)\b(?:iter(?:ation)?|step|global_step)\b[^\n]{0,200}\bloss\b")
+_STEP_WORD = re.compile(_BEGIN + rb"(?:iter(?:ation)?|step)(?![a-z])\W{0,20}\d")
+_LOSS_WORD = re.compile(_BEGIN + rb"loss(?![a-z])\W{0,20}\d")
 _LOOKS_LIKE_TRAINING = 3  # so many step-like lines that no dialect reads
 
 
@@ -56,7 +61,7 @@ def explain(paths: Sequence[str], options: IngestOptions) -> list[Explanation]:
     with tempfile.TemporaryDirectory(prefix="wallsplit-") as folder:
         lake_dir = Path(folder) / "lake"
         lake_dir.mkdir()
-        files, broken = catalog.discover(paths, lake_dir)
+        files, broken = discover(paths, lake_dir)
         ingest(paths, lake_dir, options)
         timeline.rebuild(lake_dir)
         con = database.connect(lake_dir)
@@ -86,7 +91,7 @@ def _explain_one(con: duckdb.DuckDBPyConnection, path: Path, options: IngestOpti
             n_claimed_lines
         from file where path = $path
         """,
-        {"path": str(path)},
+        {"path": path_text(path)},
     ).fetchall()
     if not rows:
         found.problem = "the same content was read from another path"
@@ -163,7 +168,7 @@ def _find_unmatched(
                     continue
                 claimed.add(number)
                 line = block.line(index)
-                n_step_like += _STEP_LIKE.search(line) is not None
+                n_step_like += bool(_STEP_WORD.search(line) and _LOSS_WORD.search(line))
                 if len(found.unmatched) < MAX_UNMATCHED:
                     text = line[:_MAX_LINE].decode("utf-8", "replace")
                     found.unmatched.append(f"{number}: {text}")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import itertools
-import json
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -15,43 +15,27 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from parsers.blocks import BlockReader, CutLine, UnreadableFileError, read_range
-from parsers.formats import Facts, ParseContext, Sniff, format_named
+from parsers.blocks import UnreadableFileError, read_range
+from parsers.formats import format_named
 from parsers.tables import FACT_TABLES, REJECT, Table
 from pipeline import catalog, executor, lake
 from pipeline.catalog import FilePlan, IngestOptions
+from pipeline.chunks import (
+    ChunkResult,
+    ChunkTask,
+    parse_chunk,
+    part_path,
+    plan_chunks,
+    skim_chunk,
+)
+from pipeline.discovery import discover, path_text
 from pipeline.errors import LakeError
 
 CHUNK_BYTES = 64 * 1024 * 1024
 _MAX_RACES = 20
-
-
-@dataclass(frozen=True)
-class ChunkTask:
-    """One chunk to parse; everything that a worker needs."""
-
-    number: int  # position of the chunk in the batch
-    path: str
-    file_id: str
-    start: int
-    end: int | None
-    compression: str | None
-    head: bytes
-    sniff: Sniff
-    dialect_dirs: tuple[str, ...]
-    parts: str  # folder that takes the chunk's facts
-
-
-@dataclass(frozen=True)
-class ChunkResult:
-    """What a worker says about a chunk; the facts stand in its parts."""
-
-    n_lines: int
-    next_byte: int
-    tail_offset: int | None
-    truncated_reason: str | None
-    claimed_lines: int
-    n_rows: dict[str, int]
+_ROWS_PER_GROUP = 100_000
+_SHOW_EVERY_S = 0.2
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @dataclass
@@ -80,6 +64,7 @@ class IngestSummary:
 
 
 Progress = Callable[[int, int], None]
+LedgerRow = dict[str, object]
 
 
 def ingest(
@@ -101,83 +86,117 @@ def ingest(
         number, rows = lake.read_ledger(lake_dir)
         ledger = rows.to_pylist()
         known = catalog.known_contents(ledger)
-        files, broken = catalog.discover(paths, lake_dir)
+        files, broken = discover(paths, lake_dir)
         plan = catalog.plan(files, broken, known, options)
         summary = IngestSummary(n_unchanged=plan.n_unchanged, n_duplicates=plan.n_duplicates)
-        failed = _new_failures(plan.unreadable, ledger, options)
-        summary.warnings += [f"{u.path}: {u.reason}" for u in plan.unreadable]
+        failed = _new_failures(plan.failures, ledger, options)
+        summary.warnings += [f"{f.path}: {f.reason}" for f in plan.failures]
+        summary.warnings += [
+            f"files known as of cluster {name!r} stay there, not in {options.cluster!r}: ids are "
+            "made from that name; ingest them into a new lake to change it"
+            for name in plan.other_clusters
+        ]
         if not plan.files and not failed:
             return summary
         try:
             with lake.staging(lake_dir) as staged:
-                _write_batch(staged, plan.files, failed, options, jobs, chunk_bytes, progress,
-                             summary)  # fmt: skip
+                n_rows = _write_batch(staged, plan.files, failed, options, jobs, chunk_bytes,
+                                      progress, summary)  # fmt: skip
+                if not n_rows:
+                    return summary
                 if lake.commit(staged, number + 1):
                     summary.batch = number + 1
                     return summary
         except OSError as error:
-            if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            why = error.strerror or str(error)
+            if error.errno in _FULL:
                 raise LakeError(
-                    f"no space left for {lake_dir}: nothing was added; free some and run again"
+                    f"no space left for the lake {lake_dir} ({why}): nothing was added; free some "
+                    "and run again"
                 ) from error
-            raise
+            raise LakeError(f"cannot write to the lake {lake_dir}: {why}; nothing was added"
+                            ) from error  # fmt: skip
     raise LakeError(f"{lake_dir}: other ingests committed first {_MAX_RACES} times; run again")
 
 
 def _new_failures(
-    unreadable: Sequence[catalog.Unreadable],
-    ledger: Sequence[dict[str, object]],
+    failures: Sequence[catalog.Failure],
+    ledger: Sequence[LedgerRow],
     options: IngestOptions,
-) -> list[dict[str, object]]:
-    """Ledger rows of unreadable files that the ledger does not list as such already."""
-    newest = {row["path"]: row for row in ledger}
-    out = []
-    for item in unreadable:
-        before = newest.get(str(item.path))
-        if before is None or before["status_detail"] != item.reason:
+) -> list[LedgerRow]:
+    """Ledger rows of unreadable files that the ledger does not list as such already.
+
+    What is known of the content that stood there is kept: its facts are still alive.
+    """
+    newest = {row["file_id"]: row for row in ledger}  # oldest batch first
+    kept = set(lake.LEDGER.schema.names)
+    out: list[LedgerRow] = []
+    for item in failures:
+        before = newest.get(item.file_id)
+        failure: LedgerRow = {
+            "parsed_from": None, "status": "unreadable", "status_detail": item.reason, "n_facts": 0,
+        }  # fmt: skip
+        if before is None:
             out.append({
-                "file_id": catalog.file_id(options.cluster, str(item.path), 0),
-                "cluster": options.cluster, "path": str(item.path), "first_path": str(item.path),
-                "ordinal": 0, "status": "unreadable", "status_detail": item.reason, "n_facts": 0,
+                "file_id": item.file_id, "cluster": options.cluster, "path": item.path,
+                "first_path": item.path, "ordinal": item.ordinal, **failure,
             })  # fmt: skip
+        elif (before["status"], before["status_detail"]) != ("unreadable", item.reason):
+            out.append({k: v for k, v in before.items() if k in kept} | failure)
     return out
 
 
 def _write_batch(
-    staged: lake.Staging, files: Sequence[FilePlan], failed: list[dict[str, object]],
+    staged: lake.Staging, files: Sequence[FilePlan], failed: list[LedgerRow],
     options: IngestOptions, jobs: int, chunk_bytes: int, progress: Progress | None,
     summary: IngestSummary,
-) -> None:  # fmt: skip
+) -> int:  # fmt: skip
+    """Fill the staging folder; the number of ledger rows."""
     parts = staged.folder / "parts"
     parts.mkdir()
     tasks: list[ChunkTask] = []
     owners: list[FilePlan] = []
+    tasks_of: dict[str, list[ChunkTask]] = {f.file_id: [] for f in files}
     for plan in sorted(files, key=lambda f: f.file_id):
-        for task in _chunks(plan, len(tasks), parts, options, chunk_bytes):
+        for task in plan_chunks(plan, len(tasks), parts, options, chunk_bytes):
             tasks.append(task)
+            tasks_of[plan.file_id].append(task)
             owners.append(plan)
-    results: dict[int, ChunkResult | None] = {}
+    results: dict[int, ChunkResult] = {}
     total = sum(max(p.size_bytes - p.parsed_from, 0) for p in files)
     done = n_joined = 0
     lines_before = _LineBases(owners)
     with _Tables(staged.folder) as tables:
         for task, result in executor.run(parse_chunk, tasks, jobs):
-            results[task.number] = result
+            results[task.number] = result or skim_chunk(task)
             # parts are joined as soon as those before them are, while workers go on
             while n_joined in results:
-                part = results[n_joined]
-                tables.add(tasks[n_joined], lines_before.of(tasks[n_joined], part))
+                tables.add(
+                    tasks[n_joined], lines_before.of(tasks[n_joined], results[n_joined])
+                )
                 n_joined += 1
             done += (task.end or owners[task.number].size_bytes) - task.start
             if progress is not None:
                 progress(min(done, total), total)
     rows = list(failed)
     for plan in files:
-        mine = [t for t in tasks if owners[t.number] is plan]
-        rows.append(_ledger_row(plan, mine, results, options, summary))
+        mine = _usable([results[t.number] for t in tasks_of[plan.file_id]])
+        if mine or plan.sniff is None:
+            rows.append(_ledger_row(plan, mine, summary))
+        else:
+            summary.warnings.append(f"{plan.path}: {_REPLACED}; the next ingest reads it")
     parts.rmdir()
     table_rows = pa.Table.from_pylist(rows, schema=lake.LEDGER.schema).sort_by("file_id")
     pq.write_table(table_rows, staged.folder / f"{lake.LEDGER.name}.parquet", compression="zstd")
+    return len(rows)
+
+
+_REPLACED = "it was replaced by another content while it was read"
+
+
+def _usable(results: Sequence[ChunkResult]) -> list[ChunkResult]:
+    """Results up to the first chunk that was read from another content."""
+    return list(itertools.takewhile(lambda r: not r.is_replaced, results))
 
 
 class _LineBases:
@@ -185,12 +204,15 @@ class _LineBases:
 
     def __init__(self, owners: Sequence[FilePlan]) -> None:
         self._owners = owners
-        self._seen: dict[str, int] = {}
+        self._seen: dict[str, int | None] = {}
 
-    def of(self, task: ChunkTask, result: ChunkResult | None) -> int:
+    def of(self, task: ChunkTask, result: ChunkResult) -> int | None:
+        """Lines before the chunk; None if the file was replaced before or while it was read."""
         before = self._seen.get(task.file_id, self._owners[task.number].lines_before)
-        self._seen[task.file_id] = before + (result.n_lines if result else 0)
-        return before
+        if before is not None:
+            after = None if result.is_replaced else before + result.n_lines
+            self._seen[task.file_id] = after
+        return None if result.is_replaced else before
 
 
 class _Tables:
@@ -199,26 +221,47 @@ class _Tables:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._writers: dict[str, pq.ParquetWriter] = {}
+        self._pending: dict[str, list[pa.Table]] = {t.name: [] for t in FACT_TABLES}
+        self._n_pending = {t.name: 0 for t in FACT_TABLES}
 
     def __enter__(self) -> _Tables:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, error_type: object, *_: object) -> None:
+        if error_type is None:
+            for table in FACT_TABLES:
+                self._flush(table)
         for writer in self._writers.values():
             writer.close()
 
-    def add(self, task: ChunkTask, lines_before: int) -> None:
-        """Append the parts of a chunk, lines counted from the start of its file; drop them."""
+    def add(self, task: ChunkTask, lines_before: int | None) -> None:
+        """Append the parts of a chunk, lines counted from the start of its file; drop them.
+
+        Without `lines_before` they are only dropped.
+        """
         for table in FACT_TABLES:
-            path = Path(task.parts) / f"{task.number}-{table.name}.arrow"
+            path = part_path(task, table.name)
             if not path.exists():
+                continue
+            if lines_before is None:
+                path.unlink()
                 continue
             with pa.memory_map(str(path)) as source:
                 rows = pa.ipc.open_file(source).read_all()
                 at = table.schema.get_field_index("line")
                 line = pc.add(rows.column("line"), lines_before + 1)
-                self._writer(table).write_table(rows.set_column(at, table.schema.field(at), line))
+            self._pending[table.name].append(rows.set_column(at, table.schema.field(at), line))
+            self._n_pending[table.name] += rows.num_rows
             path.unlink()
+            if self._n_pending[table.name] >= _ROWS_PER_GROUP:
+                self._flush(table)
+
+    def _flush(self, table: Table) -> None:
+        """Write what is pending as one row group: thousands of small files give a few of them."""
+        if pending := self._pending[table.name]:
+            self._writer(table).write_table(pa.concat_tables(pending))
+            self._pending[table.name] = []
+            self._n_pending[table.name] = 0
 
     def _writer(self, table: Table) -> pq.ParquetWriter:
         if table.name not in self._writers:
@@ -233,134 +276,85 @@ class _Tables:
         return self._writers[table.name]
 
 
-def _chunks(
-    plan: FilePlan, first: int, parts: Path, options: IngestOptions, chunk_bytes: int
-) -> list[ChunkTask]:
-    if plan.sniff is None:
-        return []
-    borders: list[int | None] = [plan.parsed_from]
-    if plan.compression is None:
-        borders += range(plan.parsed_from + chunk_bytes, plan.size_bytes, chunk_bytes)
-        borders.append(plan.size_bytes)
-    else:
-        borders.append(None)
-    return [
-        ChunkTask(
-            first + i, str(plan.path), plan.file_id, int(start or 0), end, plan.compression,
-            plan.head, plan.sniff, options.dialect_dirs, str(parts),
-        )
-        for i, (start, end) in enumerate(itertools.pairwise(borders))
-    ]  # fmt: skip
-
-
-def parse_chunk(task: ChunkTask) -> ChunkResult:
-    """Parse one chunk and write its facts into the parts folder; runs in a worker."""
-    parser = format_named(task.sniff.format)
-    reader = BlockReader(
-        Path(task.path), task.start, task.end, task.compression,
-        lambda line: parser.is_record_start(line, task.sniff),
-    )  # fmt: skip
-    if parser.name == "text":
-        reader.is_record_start = None  # every line is one: spare the calls
-    context = ParseContext(task.file_id, task.head, task.sniff, task.dialect_dirs)
-    try:
-        facts = parser.parse(iter(reader), context)
-    except UnreadableFileError as error:
-        facts = Facts()
-        reader.truncated_reason = str(error.strerror)
-    for cut in reader.cut_lines:
-        facts.add(REJECT, _cut_line(task.file_id, cut))
-    n_rows = {}
-    for name, rows in facts.tables().items():
-        path = Path(task.parts) / f"{task.number}-{name}.arrow"
-        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, rows.schema) as writer:
-            writer.write_table(rows)
-        n_rows[name] = rows.num_rows
-    return ChunkResult(
-        reader.n_lines, reader.next_byte, reader.tail_offset, reader.truncated_reason,
-        facts.claimed_lines, n_rows,
-    )  # fmt: skip
-
-
-def _cut_line(file_id: str, cut: CutLine) -> dict[str, object]:
-    return {
-        "file_id": file_id, "line": cut.line, "byte_offset": cut.byte_offset,
-        "seq": cut.byte_offset + 1, "format": "blocks",
-        "reason": f"a line of {cut.n_bytes} bytes: only its beginning was read", "raw": "",
-    }  # fmt: skip
-
-
 def _ledger_row(
-    plan: FilePlan, tasks: Sequence[ChunkTask], results: dict[int, ChunkResult | None],
-    options: IngestOptions, summary: IngestSummary,
-) -> dict[str, object]:  # fmt: skip
+    plan: FilePlan, results: Sequence[ChunkResult], summary: IngestSummary
+) -> LedgerRow:
     """The ledger row of a file."""
-    n_lines, next_byte, tail = plan.lines_before, plan.parsed_from, None
-    n_facts = 0
-    problem: str | None = None
-    status = "parsed" if plan.sniff is not None else "unrecognised"
-    if plan.sniff is None:
-        problem = "no format claims it: binary data, or an unknown kind of file"
-        next_byte = plan.size_bytes
-    for task in tasks:
-        result = results[task.number]
-        if result is None:
-            status, problem = "failed", f"parsing bytes {task.start} to {task.end} kills the worker"
-            continue
-        n_lines += result.n_lines
-        # an empty chunk lies inside a record of the one before it
-        next_byte = result.next_byte if result.n_lines else next_byte
-        tail = result.tail_offset if result.n_lines else tail
-        if result.truncated_reason:
-            status, problem = "truncated", result.truncated_reason
-        n_facts += sum(result.n_rows.values())
-        summary.claimed_lines += result.claimed_lines
+    end = plan.parsed_from if plan.sniff else plan.size_bytes
+    last = ChunkResult(0, end, end, 0, None, 0, {})
+    # an empty chunk lies inside a record of the one before it
+    last = next((r for r in reversed(results) if r.n_lines), last)
+    if not last.tail_sha:
+        last = _with_tail(last, plan)
+    status, problem = _status(plan, results)
+    n_lines = sum(r.n_lines for r in results)
+    summary.n_files += 1
+    summary.n_lines += n_lines
+    summary.n_bytes += last.next_byte - plan.parsed_from
+    summary.claimed_lines += sum(r.claimed_lines for r in results)
+    for result in results:
         for name, n_rows in result.n_rows.items():
             summary.n_rows[name] = summary.n_rows.get(name, 0) + n_rows
-    summary.n_files += 1
-    summary.n_lines += n_lines - plan.lines_before
-    summary.n_bytes += next_byte - plan.parsed_from
+    path = path_text(plan.path)
     if problem:
-        summary.warnings.append(f"{plan.path}: {problem}")
-    tail_bytes = min(catalog.TAIL_BYTES, next_byte)
+        summary.warnings.append(f"{path}: {problem}")
     return {
-        "file_id": plan.file_id, "cluster": options.cluster, "path": str(plan.path),
+        "file_id": plan.file_id, "cluster": plan.cluster, "path": path,
         "first_path": plan.first_path, "ordinal": plan.ordinal, "size_bytes": plan.size_bytes,
         "mtime_us": plan.mtime_us, "compression": plan.compression,
-        "parsed_from": plan.parsed_from, "parsed_to": next_byte,
-        "tail_offset": next_byte if tail is None else tail,
-        # the unfinished last line is counted when it is whole
-        "n_lines": n_lines - (tail is not None),
-        "head_bytes": min(len(plan.head), next_byte),
-        "head_sha": catalog.sha(plan.head[:next_byte]),
-        "tail_bytes": tail_bytes,
-        "tail_sha": catalog.sha(_range(plan, next_byte - tail_bytes, tail_bytes)),
+        "parsed_from": plan.parsed_from, "parsed_to": last.next_byte,
+        "tail_offset": last.tail_offset,
+        "tail_line": plan.lines_before + n_lines - last.n_lines + last.tail_line,
+        "n_lines": plan.lines_before + n_lines,
+        "head_bytes": min(len(plan.head), last.next_byte),
+        "head_sha": catalog.sha(plan.head[: last.next_byte]),
+        "tail_bytes": last.tail_bytes, "tail_sha": last.tail_sha,
         "first_line_sha": catalog.first_line_sha(plan.head),
         "format": plan.sniff.format if plan.sniff else None,
         "format_version": format_named(plan.sniff.format).version if plan.sniff else None,
-        "sniff": json.dumps(catalog.parse_detail(plan.sniff) if plan.sniff else {}),
-        "timezone": options.timezone, "status": status, "status_detail": problem,
-        "n_facts": n_facts,
+        "sniff": plan.detail, "timezone": plan.timezone,
+        "status": status, "status_detail": problem,
+        "n_facts": sum(sum(r.n_rows.values()) for r in results),
     }  # fmt: skip
 
 
-def _range(plan: FilePlan, start: int, n_bytes: int) -> bytes:
+def _status(plan: FilePlan, results: Sequence[ChunkResult]) -> tuple[str, str | None]:
+    """How reading a file went, and what the user should know of it."""
+    if plan.sniff is None:
+        return "unrecognised", "no format claims it: binary data, or an unknown kind of file"
+    if n_killers := sum(r.is_killer for r in results):
+        return "failed", f"{n_killers} of {len(results)} chunks kill the process that parses them"
+    reasons = [r.truncated_reason for r in results if r.truncated_reason]
+    return ("truncated", reasons[-1]) if reasons else ("parsed", None)
+
+
+def _with_tail(last: ChunkResult, plan: FilePlan) -> ChunkResult:
+    """`last` with the hash of the bytes before its end, for a file of which nothing was parsed."""
+    n_bytes = min(catalog.TAIL_BYTES, last.next_byte)
     try:
-        return read_range(plan.path, plan.compression, start, n_bytes)
+        tail = read_range(plan.path, plan.compression, last.next_byte - n_bytes, n_bytes)
     except UnreadableFileError:
-        return b""
+        tail = b""
+    return dataclasses.replace(last, tail_bytes=n_bytes, tail_sha=catalog.sha(tail))
 
 
-def show_progress(done: int, total: int) -> None:
-    """One line on stderr that says how far an ingest is; only on a terminal."""
-    if not sys.stderr.isatty() or not total:
-        return
-    now = time.monotonic()
-    end = "\n" if done >= total else ""
-    if end or now - _shown[0] > 0.2:
-        _shown[0] = now
-        sys.stderr.write(f"\r{done / 1e6:,.0f} of {total / 1e6:,.0f} MB read{end}")
+class ProgressLine:
+    """One line on stderr, rewritten: how much is read and how long the rest will take."""
+
+    def __init__(self) -> None:
+        """Time counts from here."""
+        self._began = self._shown = time.monotonic()
+
+    def __call__(self, done: int, total: int) -> None:
+        """Show it; only on a terminal, a few times a second."""
+        if not sys.stderr.isatty() or not total:
+            return
+        now = time.monotonic()
+        is_last = done >= total
+        if not is_last and now - self._shown < _SHOW_EVERY_S:
+            return
+        self._shown = now
+        rest_s = (now - self._began) * (total - done) / max(done, 1)
+        text = f"{done / 1e6:,.0f} of {total / 1e6:,.0f} MB read, {rest_s:.0f} s left"
+        sys.stderr.write(f"\r{text:<60}" + ("\n" if is_last else ""))
         sys.stderr.flush()
-
-
-_shown = [0.0]

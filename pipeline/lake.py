@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -30,7 +31,7 @@ TIMELINE_LINK = "timeline"
 _FACTS = "facts"
 _BATCH_NAME = re.compile(r"batch=(\d{6,})")
 _STAGING = ".staging-"
-_LOCK = "lock"
+_LOCK = ".lock"
 
 _I64, _STR = pa.int64(), pa.string()
 
@@ -49,8 +50,9 @@ LEDGER = Table(
         Column("compression", _STR, "gz, zst or null"),
         Column("parsed_from", _I64, "first byte that this batch parsed; null if none", "bytes"),
         Column("parsed_to", _I64, "byte behind the last one parsed", "bytes"),
-        Column("tail_offset", _I64, "where the next batch goes on", "bytes"),
-        Column("n_lines", _I64, "lines before tail_offset"),
+        Column("tail_offset", _I64, "start of the last record: the next batch goes on", "bytes"),
+        Column("tail_line", _I64, "lines before tail_offset"),
+        Column("n_lines", _I64, "lines before parsed_to, an unfinished one included"),
         Column("head_bytes", _I64, "bytes that head_sha covers", "bytes"),
         Column("head_sha", _STR, "hash of the first bytes of the content"),
         Column("tail_bytes", _I64, "bytes before parsed_to that tail_sha covers", "bytes"),
@@ -102,7 +104,14 @@ def read_ledger(lake: Path) -> tuple[int, pa.Table]:
     batches = committed_batches(lake)
     parts = []
     for number, folder in batches.items():
-        rows = pq.read_table(folder / f"{LEDGER.name}.parquet", schema=LEDGER.schema)
+        path = folder / f"{LEDGER.name}.parquet"
+        try:
+            rows = pq.read_table(path, schema=LEDGER.schema)
+        except (OSError, pa.ArrowInvalid) as error:
+            raise LakeError(
+                f"cannot read the ledger {path}: {error}; restore the folder {folder.name} from a "
+                "copy, or ingest the logs into a new lake"
+            ) from error
         parts.append(rows.append_column("batch", pa.array([number] * rows.num_rows, pa.int64())))
     empty = LEDGER.schema.append(pa.field("batch", pa.int64())).empty_table()
     return max(batches, default=0), pa.concat_tables(parts) if parts else empty
@@ -117,23 +126,27 @@ class Staging:
 
 @contextmanager
 def staging(lake: Path) -> Iterator[Staging]:
-    """A locked folder for the next batch; it is gone afterwards unless it was committed."""
+    """A locked folder for the next batch; it is gone afterwards unless it was committed.
+
+    LakeError where the lake cannot be written.
+    """
     facts = lake / _FACTS
+    folder = facts / f"{_STAGING}{os.getpid()}-{uuid.uuid4().hex[:12]}"
     try:
         facts.mkdir(parents=True, exist_ok=True)
         sweep(lake)
-        folder = facts / f"{_STAGING}{os.getpid()}-{uuid.uuid4().hex[:12]}"
-        folder.mkdir()
+        lock = _locked(folder)
     except OSError as error:
         raise LakeError(
-            f"cannot write to {lake}: {error.strerror}; check path and space"
+            f"cannot write to the lake {lake}: {error.strerror}; expected a folder with free space "
+            "that this user may change"
         ) from error
     try:
-        with (folder / _LOCK).open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield Staging(folder)
+        yield Staging(folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+        _lock_file(folder).unlink(missing_ok=True)
+        lock.close()
 
 
 def commit(staged: Staging, number: int) -> bool:
@@ -142,39 +155,54 @@ def commit(staged: Staging, number: int) -> bool:
     The folder holds nothing but complete files by then; all of it is on disk before the rename.
     """
     target = staged.folder.parent / f"batch={number:06d}"
-    (staged.folder / _LOCK).unlink(missing_ok=True)
-    for path in (*staged.folder.iterdir(), staged.folder):
-        _fsync(path)
     try:
+        for path in (*staged.folder.iterdir(), staged.folder):
+            _fsync(path)
         # a target that exists is never empty, and a rename onto a filled folder fails
         staged.folder.rename(target)
     except OSError as error:
         if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
             return False
-        raise LakeError(f"cannot commit {target}: {error.strerror}") from error
+        raise
     _fsync(target.parent)
+    _fsync(target.parent.parent)
     return True
 
 
 def sweep(lake: Path) -> None:
     """Remove what crashed ingests left: staging folders whose lock is free."""
-    for folder in (lake / _FACTS).glob(f"{_STAGING}*"):
-        lock_file = folder / _LOCK
+    for lock_file in (lake / _FACTS).glob(f"{_STAGING}*{_LOCK}"):
         try:
             with lock_file.open("r+") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(folder, ignore_errors=True)
+                shutil.rmtree(lock_file.with_name(lock_file.name.removesuffix(_LOCK)), True)
+                lock_file.unlink()
         except FileNotFoundError:
-            if _is_abandoned(folder):
-                shutil.rmtree(folder, ignore_errors=True)
+            continue  # its owner, or another sweeper, was faster
         except BlockingIOError:
             continue  # a live rival
 
 
-def _is_abandoned(folder: Path) -> bool:
-    """Whether the process that made a folder without lock file is gone."""
-    pid = folder.name.removeprefix(_STAGING).split("-")[0]
-    return pid.isdecimal() and not Path(f"/proc/{pid}").exists()
+def _locked(folder: Path) -> IO[str]:
+    """Make `folder`; a handle that keeps others from sweeping it while it is open."""
+    while True:
+        lock = _lock_file(folder).open("w")
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        # a sweeper may have removed the file between its opening and its locking
+        if _lock_file(folder).exists():
+            break
+        lock.close()
+    try:
+        folder.mkdir()
+    except OSError:
+        lock.close()
+        raise
+    return lock
+
+
+def _lock_file(folder: Path) -> Path:
+    """Beside the folder: it is there before the folder is, and after it has gone."""
+    return folder.with_name(folder.name + _LOCK)
 
 
 def _fsync(path: Path) -> None:

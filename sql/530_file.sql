@@ -39,9 +39,7 @@ extent as (
 
 select
     f.file_id, f.cluster, f.path, f.file_name, f.format, s.dialect, f.status, f.status_detail,
-    f.compression, f.timezone, f.n_bytes,
-    -- a last line that is not finished is a line as well
-    f.n_lines + (f.tail_offset < f.n_bytes)::integer as n_lines,
+    f.compression, f.timezone, f.n_bytes, f.n_lines,
     coalesce(c.n_claimed_lines, 0) as n_claimed_lines,
     coalesce(r.n_rejects, 0) as n_rejects,
     make_timestamptz(e.first_us) as first_at,

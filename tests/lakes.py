@@ -27,19 +27,21 @@ def train_log(first: int = 1, last: int = 40, banner: str = BANNER) -> str:
     """A launch with steps `first` to `last`, chatter between them and a fault at the end."""
     lines = [banner]
     for step in range(first, last + 1):
-        lines += [step_line(step), f"rank {step % 8}: prefetched a shard of {step} samples\n"]
+        lines.append(step_line(step))
+        if step % 3 == 0:
+            lines.append(f"rank {step % 8}: prefetched a shard of {step} samples\n")
     lines.append("[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB\n")
     return "".join(lines)
 
 
 def sacct(n_jobs: int = 20) -> str:
     """Accounting of finished jobs, one of them with a newline in its comment."""
-    lines = ["JobID|JobName|State|Submit|Start|End|ExitCode|NNodes|Comment\n"]
+    lines = ["JobID|JobName|Comment|State|Submit|Start|End|ExitCode|NNodes\n"]
     for job in range(100, 100 + n_jobs):
         comment = "two\nlines" if job == 105 else "none"
         lines.append(
-            f"{job}|pretrain|COMPLETED|2026-02-01T00:00:00|2026-02-01T00:01:00|"
-            f"2026-02-01T02:00:00|0:0|2|{comment}\n"
+            f"{job}|pretrain|{comment}|COMPLETED|2026-02-01T00:00:00|2026-02-01T00:01:00|"
+            "2026-02-01T02:00:00|0:0|2\n"
         )
     return "".join(lines)
 

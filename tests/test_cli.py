@@ -1,0 +1,364 @@
+"""The command line: what it prints, how it ends, and that nothing makes it show a traceback."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pipeline.cli import main
+from tests.lakes import sacct, train_log
+
+ROOT = Path(__file__).parents[1]
+HEAVY = ("polars", "duckdb", "pyarrow", "scipy", "numpy", "hyperscan")
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    path = tmp_path / "train.log"
+    path.write_text(train_log())
+    return path
+
+
+@pytest.fixture
+def lake_dir(tmp_path: Path, log: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    """A lake that holds `log`, split."""
+    path = tmp_path / "lake"
+    assert main(["ingest", str(log), "--lake", str(path), "--jobs", "1"]) == 0
+    assert main(["split", "--lake", str(path)]) == 0
+    capsys.readouterr()
+    return path
+
+
+def command(*args: str, **options: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "pipeline.cli", *args],
+        capture_output=True, text=True, cwd=ROOT, check=False, timeout=60, **options,
+    )  # type: ignore[call-overload, no-any-return]  # fmt: skip
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = (
+        "import sys\nfrom pipeline.cli import main\n"
+        "try: main(['ingest', '--help'])\nexcept SystemExit: pass\n"
+        f"print([m for m in {HEAVY} if m in sys.modules])"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT,
+                         check=True).stdout  # fmt: skip
+    assert out.splitlines()[-1] == "[]"
+
+
+def test_no_command_prints_help_and_version_is_known(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    assert "exit codes:" in capsys.readouterr().out
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out.startswith("wallsplit ")
+
+
+def test_ingest_says_what_it_read(
+    log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    args = ["ingest", str(log), "--lake", str(tmp_path / "lake"), "--jobs", "1"]
+    assert main([*args, "--json"]) == 0
+    first = json.loads(capsys.readouterr().out)
+    assert (first["batch"], first["files"], first["lines"], first["rejects"]) == (1, 1, 55, 0)
+    assert main(args) == 0
+    assert "nothing new" in capsys.readouterr().out
+
+
+def test_too_many_rejects_end_with_3(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    jobs = tmp_path / "sacct.txt"
+    jobs.write_text(sacct() + "120|pretrain|cut short\n121|pretrain|cut short\n")
+    assert main(["ingest", str(jobs), "--lake", str(tmp_path / "lake"), "--jobs", "1"]) == 3
+    assert "could not be read" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["ingest", "{missing}", "--lake", "{lake}"],
+        ["ingest", "{log}", "--lake", "{lake}", "--timezone", "Mars/Olympus"],
+        ["ingest", "{log}", "--lake", "{lake}", "--format", "nonsense"],
+        ["ingest", "{log}", "--lake", "{lake}", "--jobs", "0"],
+        ["ingest", "{log}", "--lake", "{lake}", "--dialects", "{missing}"],
+        ["ingest", "{log}", "--lake", "{lake}", "--config", "{missing}"],
+        ["facts", "{log}", "--table", "nonsense"],
+        ["show", "nonsense"],
+        ["show", "segment:1"],
+        ["show", "{log}:0"],
+        ["show", "fact:run:x:1", "--lake", "{lake}"],
+        ["sql", "--lake", "{lake}", "select nonsense"],
+        ["report", "--lake", "{lake}", "--since", "yesterday"],
+    ],
+)
+def test_wrong_usage_ends_with_2(
+    args: list[str], log: Path, lake_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    filled = [a.format(log=log, lake=lake_dir, missing=tmp_path / "missing") for a in args]
+    assert main(filled) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith(f"wallsplit {args[0]}: ")
+
+
+def test_every_mistake_is_named_at_once(
+    log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["ingest", str(log), "--lake", str(tmp_path / "lake"), "--jobs", "0",
+                 "--timezone", "Mars/Olympus", "--format", "nonsense"]) == 2  # fmt: skip
+    err = capsys.readouterr().err
+    assert all(word in err for word in ("--jobs", "Mars/Olympus", "nonsense"))
+
+
+@pytest.mark.parametrize("name", ["split", "check", "report", "sql"])
+def test_lake_without_facts_ends_with_1(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    args = [name, "--lake", str(tmp_path / "none"), *(["select 1"] if name == "sql" else [])]
+    assert main(args) == 1
+    assert "wallsplit ingest" in capsys.readouterr().err
+
+
+def test_damaged_table_is_named(lake_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = lake_dir / "facts" / "batch=000001" / "train_event.parquet"
+    path.write_bytes(path.read_bytes()[:-30])
+    for name in ("split", "check"):
+        assert main([name, "--lake", str(lake_dir)]) == 1
+        assert "train_event.parquet" in capsys.readouterr().err
+
+
+def test_facts_are_json_lines_with_their_table(
+    log: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["facts", str(log)]) == 0
+    facts = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    steps = [f for f in facts if f["table"] == "train_event" and f["kind"] == "step"]
+    assert [f["step_to"] for f in steps] == list(range(1, 41))
+    assert steps[0]["occurred_at"] == "2026-02-01T00:00:01Z"
+    assert [f["table"] for f in facts].count("fault_event") == 1
+
+
+def test_sql_prints_json_csv_and_a_table(
+    lake_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    question = "select kind, count(*) as n from train_event group by all order by all"
+    assert main(["sql", "--lake", str(lake_dir), question, "--json"]) == 0
+    assert {"kind": "step", "n": 40} in json.loads(capsys.readouterr().out)
+    assert main(["sql", "--lake", str(lake_dir), question, "--csv"]) == 0
+    assert "step,40" in capsys.readouterr().out.splitlines()
+    assert main(["sql", "--lake", str(lake_dir), question]) == 0
+    assert capsys.readouterr().out.splitlines()[0].split() == ["kind", "n"]
+
+
+def test_schema_names_every_table(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["schema", "--json"]) == 0
+    tables = {t["table"] for t in json.loads(capsys.readouterr().out)}
+    assert {"run", "segment", "incident", "train_event", "fault_event", "reject"} <= tables
+
+
+def test_check_holds_on_a_good_lake(lake_dir: Path) -> None:
+    assert main(["check", "--lake", str(lake_dir)]) == 0
+
+
+def test_run_twice_prints_the_same_report(
+    log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    args = ["run", str(log), "--lake", str(tmp_path / "lake"), "--jobs", "1", "--json"]
+    reports = []
+    for _ in range(2):
+        assert main(args) == 0
+        reports.append(json.loads(capsys.readouterr().out))
+        del reports[-1]["generated_at"]
+    assert reports[0] == reports[1]
+    assert list((tmp_path / "lake" / "reports").iterdir())
+
+
+def test_demo_needs_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo", "--out", str(tmp_path / "demo")]) == 0
+    out, err = capsys.readouterr()
+    assert "TOR" in out
+    assert err == ""
+
+
+# explain
+
+
+def test_explain_tells_formats_times_and_counts(
+    log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    jobs = tmp_path / "sacct.txt"
+    jobs.write_text(sacct())
+    assert main(["explain", str(log), str(jobs), "--json"]) == 0
+    accounting, train = json.loads(capsys.readouterr().out)
+    assert next(iter(accounting["formats"])) == "sacct"
+    assert accounting["counts"]["accounting_row"] == {"job": 20}
+    assert train["step_dialect"] == "megatron"
+    assert train["first_at"] == "2026-02-01T00:00:01Z"
+    assert train["counts"]["train_event"]["step"] == 40
+    assert 0 < train["coverage"] <= 1
+    assert main(["explain", str(log)]) == 0
+    assert "megatron" in capsys.readouterr().out
+
+
+def test_explain_of_an_unknown_training_log_ends_with_1(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "home_made.log"
+    log.write_text("".join(f"my step {n} has \x1b[31mloss {n / 7:.3f}\n" for n in range(50)))
+    assert main(["explain", str(log)]) == 1
+    out = capsys.readouterr().out
+    assert "my step 0 has" in out
+    assert "\x1b" not in out
+    assert len(out.splitlines()) < 60
+
+
+# show
+
+
+def test_show_prints_the_raw_line_of_a_fact(
+    log: Path, lake_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["sql", "--lake", str(lake_dir), "--json", "select file_id, line from fault_event"])
+    (fault,) = json.loads(capsys.readouterr().out)
+    evidence = f"fact:fault_event:{fault['file_id']}:{fault['line']}"
+    raw = log.read_text().splitlines()[fault["line"] - 1]
+
+    def shown() -> str:
+        assert main(["show", evidence, "--lake", str(lake_dir)]) == 0
+        return capsys.readouterr().out
+
+    assert shown() == f"{log}:{fault['line']}: {raw}\n"
+    packed = log.with_name("train.log.1.gz")
+    packed.write_bytes(gzip.compress(log.read_bytes()))
+    text = log.read_text()
+    log.unlink()
+    assert "does not exist" in shown()
+    assert raw.removeprefix("[rank3]: ") in shown()
+    main(["ingest", str(packed), "--lake", str(lake_dir), "--jobs", "1"])
+    capsys.readouterr()
+    assert shown() == f"{packed}:{fault['line']}: {raw}\n"
+    packed.write_bytes(gzip.compress(text.replace("iteration", "ITERATION").encode()))
+    assert "other bytes" in shown()
+
+
+def test_show_prints_the_lines_of_segments_and_incidents(
+    lake_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for kind in ("segment", "incident"):
+        query = f"select {kind}_id as id from {kind} where file_id is not null"  # noqa: S608
+        main(["sql", "--lake", str(lake_dir), "--json", query])
+        for row in json.loads(capsys.readouterr().out):
+            assert main(["show", f"{kind}:{row['id']}", "--lake", str(lake_dir)]) == 0
+            assert "train.log:" in capsys.readouterr().out
+
+
+def test_show_of_a_file_and_line(
+    log: Path, lake_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["show", f"{log}:2"]) == 0
+    assert "iteration        1/" in capsys.readouterr().out
+    assert main(["show", f"{log}:1000"]) == 1
+    assert "55 lines" in capsys.readouterr().err
+    moved = log.rename(log.with_name("moved.log"))
+    main(["ingest", str(moved), "--lake", str(lake_dir), "--jobs", "1"])
+    capsys.readouterr()
+    assert main(["show", f"{log}:2", "--lake", str(lake_dir)]) == 0
+    assert capsys.readouterr().out.startswith(f"{moved}:2:")
+
+
+def test_show_of_unknown_things_ends_with_1(
+    lake_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for evidence in ("segment:none", "incident:", "fact:reject:none:1", "/none:1", f"{ROOT}:1"):
+        assert main(["show", evidence, "--lake", str(lake_dir)]) == 1
+        assert capsys.readouterr().err.startswith("wallsplit show: ")
+
+
+# no traceback, whatever comes
+
+
+def dirty_files(folder: Path) -> None:
+    """Files that break naive readers."""
+    folder.mkdir()
+    rng = random.Random(7)  # noqa: S311 - repeatable bytes
+    text = train_log()
+    files: dict[str, bytes] = {
+        "invalid_utf8.log": text.encode().replace(b"consumed", b"con\xff\xfesumed"),
+        "nul.log": text.encode().replace(b"lm loss", b"lm\0loss"),
+        "crlf.log": text.replace("\n", "\r\n").encode(),
+        "bare_cr.log": text.replace("\n", "\r").encode(),
+        "long_line.log": b"x" * 3_000_000 + b" iteration 1/ 2 | lm loss: 1 |\n" + text.encode(),
+        "no_newline.log": text.rstrip().encode(),
+        "half_record.log": text.encode()[:-200],
+        "empty.log": b"",
+        "newlines.log": b"\n" * 5000,
+        "random.bin": rng.randbytes(50_000),
+        "utf16.log": text.encode("utf-16"),
+        "cut.gz": gzip.compress(text.encode())[:-9],
+        "not_really.gz": b"\x1f\x8b" + rng.randbytes(500),
+        "not_really.zst": b"\x28\xb5\x2f\xfd" + rng.randbytes(500),
+        "sacct_cut.txt": sacct().encode()[:-30],
+        "sacct_dirty.txt": sacct().replace("COMPLETED", "COM\x1b[2J\0\xff").encode("latin-1"),
+        "sacct_header_only.txt": sacct(0).encode(),
+        "markup.log": text.replace("rank", "<script>alert(1)</script>").encode(),
+        "huge_numbers.log": text.replace("1000.0", "9" * 400).replace("/    1000", "/" + "9" * 40)
+        .encode(),
+        "bad_dates.log": text.replace("2026-02-01", "2026-99-99").encode(),
+        "far_dates.log": text.replace("2026-02-01", "9999-12-31").encode(),
+    }  # fmt: skip
+    for name, data in files.items():
+        (folder / name).write_bytes(data)
+    (folder / "nowhere").symlink_to(folder / "missing")
+    (folder / "loop").symlink_to(folder)
+    os.mkfifo(folder / "pipe")
+
+
+def test_dirty_files_never_show_a_traceback(tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    dirty_files(logs)
+    lake_dir = str(tmp_path / "lake")
+    done = command("run", str(logs), "--lake", lake_dir, "--jobs", "2")
+    assert done.returncode in (0, 3), done.stderr
+    assert "Traceback" not in done.stderr
+    assert "\x1b" not in done.stdout + done.stderr
+    for args in (["check", "--lake", lake_dir], ["explain", str(logs)], ["facts", str(logs)]):
+        done = command(*args)
+        assert done.returncode in (0, 1), done.stderr
+        assert "Traceback" not in done.stderr
+    assert "broken" not in command("check", "--lake", lake_dir).stdout
+    again = command("ingest", str(logs), "--lake", lake_dir, "--json")
+    assert json.loads(again.stdout)["batch"] is None
+
+
+def test_closed_pipe_is_quiet(lake_dir: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pipeline.cli", "sql", "--lake", str(lake_dir),
+         "select * from range(200000)", "--json"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT,
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    process.stderr.close()
+    assert process.wait(timeout=30) == 0
+
+
+def test_error_shows_no_traceback_unless_asked(lake_dir: Path, log: Path) -> None:
+    shutil.rmtree(lake_dir)
+    lake_dir.write_text("a file")
+    args = ("ingest", str(log), "--lake", str(lake_dir))
+    done = command(*args)
+    assert done.returncode == 1
+    assert len(done.stderr.splitlines()) == 1
+    debug = command(*args, env={**os.environ, "WALLSPLIT_DEBUG": "1"})
+    assert "Traceback" in debug.stderr
