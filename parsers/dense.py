@@ -39,11 +39,10 @@ class _Template:
     """How the lines of one writer look: constants around the values."""
 
     n_pieces: int
-    head_at: int  # piece that holds time and step
     before_time: str | None  # text up to the time; None where the lines have none
     time_width: int
     before_step: str  # text between the time (or the line's begin) and the step
-    fields: tuple[tuple[int, str, str], ...]  # (piece, "key:", name)
+    fields: tuple[tuple[int, str, str | None], ...]  # (piece, "key:", name)
     rank: int | None
     node: str | None
 
@@ -94,51 +93,47 @@ def _learn(text: str, rule: Rule) -> _Template | None:
         return None
     shift = len(text) - len(peeled.payload)
     pieces = text.split(kv.sep)
-    head_at = text[: shift + match.start("step")].count(kv.sep)
-    head_from = sum(len(p) + len(kv.sep) for p in pieces[:head_at])
-    step_from = shift + match.start("step") - head_from
-    head = pieces[head_at]
+    step_from = shift + match.start("step")
+    if step_from > len(pieces[0]):
+        return None  # pairs before the step are the rule's affair
     before_time, width, step_text_from = None, 0, 0
     if match["ts"] is not None:
-        time_from = shift + match.start("ts") - head_from
+        time_from = shift + match.start("ts")
         width = len(match["ts"])
-        if width not in _TIME_WIDTHS or match["ts"][10] != " " or head_at or "," in match["ts"]:
+        if width not in _TIME_WIDTHS or match["ts"][10] != " " or "," in match["ts"]:
             return None
-        before_time, step_text_from = head[:time_from], time_from + width
+        before_time, step_text_from = text[:time_from], time_from + width
     elif peeled.line_stamp is not None:
         return None
-    fields = _fields(pieces, kv, head_at)
+    fields = _fields(pieces, kv)
     if fields is None:
         return None
     return _Template(
-        n_pieces=len(pieces), head_at=head_at, before_time=before_time, time_width=width,
-        before_step=head[step_text_from:step_from].rstrip(" "),
+        n_pieces=len(pieces), before_time=before_time, time_width=width,
+        before_step=text[step_text_from:step_from].rstrip(" "),
         fields=fields, rank=peeled.rank, node=peeled.node,
     )  # fmt: skip
 
 
-def _fields(
-    pieces: list[str], kv: KeyValues, head_at: int
-) -> tuple[tuple[int, str, str], ...] | None:
-    fields = []
-    for at, piece in enumerate(pieces[:-1]):
+def _fields(pieces: list[str], kv: KeyValues) -> tuple[tuple[int, str, str | None], ...] | None:
+    """(piece, its text up to the value, name or None) of all pieces between the first and last."""
+    fields: list[tuple[int, str, str | None]] = []
+    for at, piece in enumerate(pieces[1:-1], start=1):
         key, assign, _ = piece.partition(kv.assign)
         name = kv.map.get(key.strip())
-        if name is not None and name not in _INTEGERS and name not in _FLOATS:
-            return None  # a time or a text among the pairs: not for the bulk path
-        if at > head_at and assign and name is not None:
-            fields.append((at, key + assign, name))
-    # a key that stands twice: the last one counts, as in a dict
-    return tuple({name: (at, key, name) for at, key, name in fields}.values())
+        if not assign or (name is not None and name not in _INTEGERS and name not in _FLOATS):
+            return None  # a time or a text among the pairs, or no pair: not for the bulk path
+        fields.append((at, key + assign, name))
+    names = [name for _, _, name in fields if name is not None]
+    return tuple(fields) if len(names) == len(set(names)) else None
 
 
 def _read(lines: pl.DataFrame, template: _Template, block: Block) -> pl.DataFrame:
     """Typed columns of every line, and `fits`: whether the line is exactly of the template."""
-    last = template.n_pieces - 1
-    pieces = lines["text"].str.split_exact("|", last).struct.unnest()
-    fits = lines["text"].str.count_matches("|", literal=True) == last
-    fits &= pieces[f"field_{last}"].str.strip_chars(" ") == ""
-    head = pieces[f"field_{template.head_at}"]
+    # the last piece holds the rest: any separator too many stands in it
+    pieces = lines["text"].str.splitn("|", template.n_pieces).struct.unnest()
+    fits = pieces[f"field_{template.n_pieces - 1}"].str.strip_chars(" ") == ""
+    head = pieces["field_0"]
     columns: dict[str, pl.Series] = {}
     if template.before_time is not None:
         fits &= head.str.starts_with(template.before_time)
@@ -150,6 +145,8 @@ def _read(lines: pl.DataFrame, template: _Template, block: Block) -> pl.DataFram
     columns["step_to"], columns["total_steps"] = _counts(step["field_0"]), _counts(step["field_1"])
     for at, key, name in template.fields:
         fits &= pieces[f"field_{at}"].str.starts_with(key)
+        if name is None:
+            continue
         value = pieces[f"field_{at}"].str.slice(len(key))
         if name in _INTEGERS:
             columns[_INTEGERS[name]] = _counts(value)
@@ -180,28 +177,36 @@ def _stamps(block: Block, lines: pl.Series, at: int, width: int) -> pl.Series:
     starts = block.starts[lines.to_numpy()] + at
     # a line that is too short fails the check of its separators or of the pieces behind
     places = np.minimum(starts[:, None] + np.arange(width), len(data) - 1)
-    text = data[places]
-    digits = text.astype(np.int64) - ord("0")
+    digits = data[places] - np.uint8(ord("0"))
     pattern = np.frombuffer(b"0000-00-00 00:00:00.000000"[:width], dtype=np.uint8)
     is_digit = pattern == ord("0")
-    good = ((digits[:, is_digit] >= 0) & (digits[:, is_digit] <= 9)).all(axis=1)
-    good &= (text[:, ~is_digit] == pattern[~is_digit]).all(axis=1)
-
-    def number(first: int, n_digits: int) -> npt.NDArray[np.int64]:
-        powers = 10 ** np.arange(n_digits)[::-1]
-        return np.asarray(digits[:, first : first + n_digits] @ powers, dtype=np.int64)
-
-    month, day, hour, minute, second = (number(i, 2) for i in (5, 8, 11, 14, 17))
+    good = (digits[:, is_digit] <= 9).all(axis=1)
+    good &= (digits[:, ~is_digit] == pattern[~is_digit] - np.uint8(ord("0"))).all(axis=1)
+    # one product gives every number: exact, for none has more than six digits
+    numbers = (digits.astype(np.float64) @ _WEIGHTS[:width]).astype(np.int64)
+    year, month, day, hour, minute, second, micro = numbers.T
     good &= (month >= 1) & (month <= 12) & (day >= 1) & (hour < 24) & (minute < 60) & (second < 60)
     # impossible months of damaged lines must not reach the calendar
-    months = (number(0, 4) - 1970) * 12 + np.where(good, month, 1) - 1
+    months = np.where(good, (year - 1970) * 12 + month - 1, 0)
     first_day = months.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
     next_first = (months + 1).astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
     good &= day <= next_first - first_day
     seconds = ((first_day + day - 1) * 24 + hour) * 3600 + minute * 60 + second
-    us = seconds * 1_000_000 + (number(20, 6) if width > 19 else 0)
-    series = pl.Series(us)
+    series = pl.Series(seconds * 1_000_000 + micro)
     return series if good.all() else series.set(pl.Series(~good), None)
+
+
+def _weights() -> npt.NDArray[np.float64]:
+    """Powers of ten by place in `YYYY-MM-DD HH:MM:SS.ffffff`, a column for each of its numbers."""
+    weights = np.zeros((26, 7))
+    for column, (first, n_digits) in enumerate(
+        ((0, 4), (5, 2), (8, 2), (11, 2), (14, 2), (17, 2), (20, 6))
+    ):
+        weights[first : first + n_digits, column] = 10.0 ** np.arange(n_digits)[::-1]
+    return weights
+
+
+_WEIGHTS = _weights()
 
 
 def _rows(
