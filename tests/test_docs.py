@@ -11,6 +11,7 @@ import pytest
 from parsers.training import load_dialects, problems_in
 from pipeline import database, timeline
 from pipeline.catalog import IngestOptions
+from pipeline.cli import main
 from pipeline.config import load
 from pipeline.ingest import ingest
 from tests import make_docs
@@ -70,3 +71,16 @@ def test_every_word_of_the_split_is_explained():
     words = re.findall(r"'(\w+)'", (ROOT / "sql/checks/words_are_known.sql").read_text())
     for category in words[:8]:
         assert f"`{category}`" in text, category
+
+
+def test_readme_shows_what_the_demo_prints(tmp_path, capsys):
+    assert main(["demo", "--out", str(tmp_path / "demo")]) == 0
+    printed = capsys.readouterr().out.replace(f"{tmp_path}/", "").strip()
+    assert printed in (ROOT / "README.md").read_text()
+
+
+def test_readme_names_every_command():
+    text = (ROOT / "README.md").read_text() + (ROOT / "docs" / "commands.md").read_text()
+    for line in make_docs.commands().splitlines():
+        if line.startswith("## wallsplit "):
+            assert line.removeprefix("## ") in text
