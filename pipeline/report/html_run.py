@@ -219,7 +219,7 @@ def _incident(run: Run, i: Incident, number: int, root: str, *, is_open: bool) -
     cells: list[Child] = [
         together([_time(words.moment(i.onset_at)),
                   el("small", {"class": "id time"}, _resumed(i))]),
-        together([el("b", {}, words.incident_type(i.type)),
+        together([el("b", {}, words.incident_type(i.type, i.mode)),
                   el("small", {"class": "id"}, f"{i.type}, {i.mode}, {i.domain}")]),
         el("span", {"class": f"pill {i.confidence}"}, i.confidence),
         _some(suspects),

@@ -205,7 +205,7 @@ def _incidents(run: Run) -> Iterator[str]:
 
 def _incident(i: Incident, number: int) -> Iterator[str]:
     yield (
-        f"{number}. **{plain(words.incident_type(i.type))}** ({plain(i.type)}, {i.mode}, "
+        f"{number}. **{plain(words.incident_type(i.type, i.mode))}** ({plain(i.type)}, {i.mode}, "
         f"{i.confidence}), {words.moment(i.onset_at)} UTC"
     )
     suspects = ", ".join(code(name) for name in [*i.nodes, *i.gpus][:6]) or "none named"

@@ -18,6 +18,7 @@ class Cause:
     share: float
     gpu_hours: float | None
     n_incidents: int
+    n_hangs: int
     lost_s: float
     recovery_s: float
     nodes: tuple[str, ...]
@@ -33,6 +34,10 @@ class Cause:
         if self.cause != "incident":
             return words.CATEGORIES[self.cause][1] if self.cause in words.CATEGORIES else ""
         parts = [words.counted(self.n_incidents, "incident")]
+        if self.n_hangs:
+            parts = [f"{parts[0]}, of which {words.counted(self.n_hangs, 'hang')}"]
+        if 0 < self.n_hangs == self.n_incidents:
+            parts = [words.counted(self.n_hangs, "hang")]
         if self.lost_s > 0:
             parts.append(f"{words.duration(self.lost_s)} of work redone")
         if self.recovery_s > 0:
@@ -116,6 +121,7 @@ def _causes(runs: list[Run], wall_s: float) -> tuple[Cause, ...]:
                 share=seconds / wall_s if wall_s else 0,
                 gpu_hours=gpu_hours(losses),
                 n_incidents=len(struck),
+                n_hangs=sum(i.mode == "hang" for i in struck),
                 lost_s=sum(i.lost_s or 0 for i in struck),
                 recovery_s=sum(i.recovery_s or 0 for i in struck),
                 nodes=tuple(sorted({node for i in struck for node in i.nodes})),

@@ -160,7 +160,8 @@ def _incident_marks(run: Run, numbers: dict[str, int]) -> Html:
     groups: list[tuple[float, list[int], list[str]]] = []
     for x, incident in sorted(placed, key=lambda p: (p[0], numbers[p[1].incident_id])):
         number = numbers[incident.incident_id]
-        title = f"{number}: {words.incident_type(incident.type)}, {words.moment(incident.onset_at)}"
+        what = words.incident_type(incident.type, incident.mode)
+        title = f"{number}: {what}, {words.moment(incident.onset_at)}"
         if groups and x - groups[-1][0] < _NEAR:
             groups[-1][1].append(number)
             groups[-1][2].append(title)

@@ -100,8 +100,10 @@ def cause(name: str, kind: str | None) -> str:
     return _CAUSES.get(name, name.replace("_", " ").capitalize())
 
 
-def incident_type(kind: str | None) -> str:
+def incident_type(kind: str | None, mode: str | None = None) -> str:
     """The type of an incident in words; the type itself where there are none."""
+    if kind in (None, "unattributed") and mode == "hang":
+        return "Hang without a cause in the logs"
     return _TYPES.get(kind or "unattributed", kind or "unattributed")
 
 
