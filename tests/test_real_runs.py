@@ -5,27 +5,26 @@ The third-party files are not part of the project; `WALLSPLIT_REAL_LOGS` names t
 
 from __future__ import annotations
 
-import os
+import re
 from datetime import UTC, datetime
-from pathlib import Path
 
 import duckdb
 import pytest
 
+from parsers.training import load_dialects
 from pipeline import database, timeline
 from pipeline.ingest import ingest
 from tests.histories import one
 
+HF = next(d for d in load_dialects() if d.name == "hf")
+
 
 @pytest.fixture
-def split(tmp_path):
+def split(real_logs, tmp_path):
     """A function from a path below the real files to a connection with its timeline tables."""
-    root = os.environ.get("WALLSPLIT_REAL_LOGS")
-    if root is None:
-        pytest.skip("WALLSPLIT_REAL_LOGS is not set: third-party logs are not part of the project")
 
     def split_path(*names: str) -> duckdb.DuckDBPyConnection:
-        paths = [str(p) for name in names for p in sorted(Path(root).glob(name))]
+        paths = [str(p) for name in names for p in sorted(real_logs.glob(name))]
         assert paths, names
         ingest(paths, tmp_path)
         timeline.rebuild(tmp_path)
@@ -72,9 +71,9 @@ def test_megatron_steps_that_were_all_skipped_are_no_progress(split):
     assert one(con, "select duration_s, category from segment order by start_at desc limit 1") == (
         pytest.approx(66.6, abs=0.1), "planned",
     )  # fmt: skip
-    assert one(con, "select count(*) from incident where type <> 'numerical.discarded_updates'") == (
-        0,
-    )
+    assert one(
+        con, "select count(*) from incident where type <> 'numerical.discarded_updates'"
+    ) == (0,)
     assert one(con, "select count(*) from fault_event where signature_id = 'launch.deepspeed_kill'")
     assert one(con, "select n_lines, n_rejects from file") == (10_814, 0)
 
@@ -171,3 +170,48 @@ def test_cancelled_job_with_unknown_end_is_kept(split):
         ("43974388", "cancel_user", False, False),
         ("43977780", "cancel_user", True, False),
     ]
+
+
+def test_iteration_lines_quoted_in_a_chronicle_are_read(split):
+    con = split("training/chronicles/*.md")
+    steps = con.sql(
+        "select step_to, step_ms / 1000, loss from train_event where kind = 'step' order by step_to"
+    ).fetchall()
+    assert len(steps) == 18
+    assert (steps[0][0], steps[-1][0]) == (12_695, 45_000)
+    by_step = {step: (seconds, loss) for step, seconds, loss in steps}
+    assert by_step[31_219] == pytest.approx((106.36, 5.098124))  # the loss spike
+    # hard-wrapped in the middle: step and time are there, the loss is on another line
+    assert by_step[42_780][0] == pytest.approx(105.16)
+    assert by_step[42_784] == (pytest.approx(111.14), None)
+    assert one(con, "select step_to, loss from train_event where kind = 'evaluation'") == (
+        45_000,
+        pytest.approx(2.327091),
+    )
+    assert one(con, "select distinct total_steps from train_event where kind = 'step'") == (
+        115_311,
+    )
+
+
+def test_every_rank_of_the_hf_log_speaks(split, real_logs):
+    con = split("training/hf/*1832552.out")
+    assert one(
+        con,
+        "select count(*) from train_event where kind = 'train_start' and detail is null "
+        "and occurred_at between '2021-05-25 06:30:55.249Z' and '2021-05-25 06:30:55.345Z'",
+    ) == (16,)
+    # sixteen dicts and one summary say that training is over
+    assert one(
+        con, "select count(*) from train_event where kind = 'shutdown' and message like '{%'"
+    ) == (16,)
+    frames = [
+        row
+        for path in sorted((real_logs / "training" / "hf").glob("*.out"))
+        for frame in re.split(rb"[\r\n]", path.read_bytes())
+        for rule in HF.rules
+        if rule.id in ("step", "bar_start")
+        for row in rule.apply(frame.decode("utf-8", "replace"))
+    ]
+    assert len(frames) == 112
+    assert {row.get("step_to", 0) for row in frames} == {0, 1, 2, 3, 4}
+    assert {row["total_steps"] for row in frames} == {4}
