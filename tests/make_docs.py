@@ -1,7 +1,7 @@
 """Write the reference pages of docs/ that are made from code and data.
 
-    python -m tests.make_docs            write docs/commands.md, tables.md and formats.md
-    python -m tests.make_docs --check    fail where a committed page differs
+python -m tests.make_docs            write docs/commands.md, tables.md and formats.md
+python -m tests.make_docs --check    fail where a committed page differs
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from parsers.faults import load_catalogue
 from parsers.formats import all_formats
-from parsers.training import load_dialects
+from parsers.training import Dialect, load_dialects
 from pipeline.cli import EPILOG, build_parser
 from pipeline.schema import ALL_TABLES
 
@@ -22,11 +22,9 @@ DOCS = Path(__file__).parents[1] / "docs"
 def commands() -> str:
     """Every command with its arguments."""
     parser = build_parser()
-    lines = ["# Commands", "", "Data goes to stdout, progress and warnings to stderr.", "",
-             EPILOG.strip(), ""]  # fmt: skip
-    choices = next(
-        a for a in parser._actions if isinstance(a, argparse._SubParsersAction)
-    ).choices
+    streams = "Data goes to stdout, progress and warnings to stderr."
+    lines = ["# Commands", "", streams, "", EPILOG.strip(), ""]
+    choices = next(a for a in parser._actions if isinstance(a, argparse._SubParsersAction)).choices
     for name, sub in choices.items():
         lines += [f"## wallsplit {name}", "", f"{sub.description}.", ""]
         rows = [a for a in sub._actions if not isinstance(a, argparse._HelpAction)]
@@ -51,12 +49,17 @@ def _meaning(action: argparse.Action) -> str:
 
 def tables() -> str:
     """Every table with its columns."""
-    lines = ["# Tables", "", "`wallsplit sql` can ask each by name; `wallsplit schema` prints this.",
-             "Instants are UTC. An unknown is null.", ""]  # fmt: skip
+    lines = [
+        "# Tables",
+        "",
+        "`wallsplit sql` can ask each by name; `wallsplit schema` prints this page.",
+        "Instants are UTC. An unknown is null.",
+        "",
+    ]
     for table in ALL_TABLES:
-        lines += [f"## {table.name}", "", f"{table.grain.capitalize()}. "
-                  f"Key: {', '.join(f'`{k}`' for k in table.key)}.", "",
-                  "| column | type | unit | meaning |", "|---|---|---|---|"]  # fmt: skip
+        key = ", ".join(f"`{k}`" for k in table.key)
+        lines += [f"## {table.name}", "", f"{table.grain.capitalize()}. Key: {key}.", ""]
+        lines += ["| column | type | unit | meaning |", "|---|---|---|---|"]
         lines += [
             f"| `{c.name}` | {c.type} | {c.unit or ''} | {c.meaning} |" for c in table.columns
         ]
@@ -64,32 +67,58 @@ def tables() -> str:
     return "\n".join(lines)
 
 
+FORMATS_HEAD = """\
+# Formats
+
+What wallsplit reads. A file's format is recognised from its content. Plain, gz and zst files are
+read alike.
+
+| format | reads |
+|---|---|"""
+
+DIALECTS_HEAD = """
+## Training-log dialects
+
+A log may speak several. `stated` means that the line itself says it; the rest is inferred, with a
+bound.
+
+| dialect | framework | versions | kinds of events | step time |
+|---|---|---|---|---|"""
+
+SIGNATURES_HEAD = """
+## Failure signatures
+
+| component | signatures | seen in real logs | roles |
+|---|---|---|---|"""
+
+
 def formats() -> str:
     """Formats, dialects and families of signatures."""
-    lines = ["# Formats", "", "What wallsplit reads. A file's format is recognised from its content.",
-             "Plain, gz and zst files are read alike.", "", "| format | reads |", "|---|---|"]  # fmt: skip
-    lines += [f"| `{f.name}` | {(f.__doc__ or '').strip().splitlines()[0]} |" for f in all_formats()]
-    lines += ["", "## Training-log dialects", "",
-              "A log may speak several. `stated` means that the line itself says it; the rest is "
-              "inferred, with a bound.", "",
-              "| dialect | framework | versions | kinds of events | step time |",
-              "|---|---|---|---|---|"]  # fmt: skip
+    lines = [FORMATS_HEAD]
+    lines += [f"| `{f.name}` | {str(f.__doc__).strip().splitlines()[0]} |" for f in all_formats()]
+    lines.append(DIALECTS_HEAD)
     for d in load_dialects():
         kinds = sorted({str(r.emit["kind"]) for r in d.rules} - {"train_config", "metric"})
-        names = {n for r in d.rules for n in (*r.regex.groupindex,
-                                              *(r.kv.map.values() if r.kv else ()))}  # fmt: skip
-        stated = "stated" if names & {"step_ms", "step_s"} else "from time stamps"
-        stated = "from the bar's clock" if "elapsed" in names else stated
-        stated = "-" if "step" not in kinds else stated
-        lines.append(f"| `{d.name}` | {d.title} | {d.versions} | {', '.join(kinds)} | {stated} |")
-    lines += ["", "## Failure signatures", "",
-              "| component | signatures | seen in real logs | roles |", "|---|---|---|---|"]  # fmt: skip
+        row = (f"`{d.name}`", d.title, d.versions, ", ".join(kinds), _step_time(d))
+        lines.append(f"| {' | '.join(row)} |")
+    lines.append(SIGNATURES_HEAD)
     signatures = load_catalogue().signatures
     for component in sorted({s.component for s in signatures}):
         rows = [s for s in signatures if s.component == component]
         roles = ", ".join(sorted({s.role for s in rows}))
         lines.append(f"| `{component}` | {len(rows)} | {sum(s.verified for s in rows)} | {roles} |")
     return "\n".join([*lines, ""])
+
+
+def _step_time(dialect: Dialect) -> str:
+    """Where a dialect's step times come from."""
+    steps = [r for r in dialect.rules if r.emit["kind"] == "step"]
+    if not steps:
+        return "-"
+    names = {n for r in steps for n in (*r.regex.groupindex, *(r.kv.map.values() if r.kv else ()))}
+    if names & {"step_ms", "step_s"}:
+        return "stated"
+    return "from the bar's clock" if "elapsed" in names else "from time stamps"
 
 
 def pages() -> dict[str, str]:

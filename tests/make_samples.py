@@ -128,7 +128,7 @@ def megatron_steps(story: Story, first: int, last: int, slow: range = range(0)) 
 
 
 def node_failure(story: Story) -> None:
-    """What survivors and Slurm print when node003 is gone; the job ends 305 s after its last step."""
+    """What survivors and Slurm print when node003 is gone; the end comes 305 s later."""
     lost = story.now + timedelta(seconds=41)
     for rank, peer in ((4, 20), (12, 21), (28, 22)):
         node = f"node{rank // 8 + 1:03d}"
@@ -236,15 +236,16 @@ def finetune() -> dict[str, str]:
 
 def kernel() -> dict[str, str]:
     """Kernel logs of two nodes: the GPU that fell off the bus, and everyday noise."""
+    uuid = "GPU-00000000-1111-2222-3333-444444444444"
+    fallen = "79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."
+    action = "154, GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot Required)"
     node003 = [
         ("08:01:12.004211", "EXT4-fs (nvme0n1p2): re-mounted. Quota mode: none."),
-        ("08:37:29.104233", "NVRM: GPU at PCI:0000:9b:00: GPU-00000000-1111-2222-3333-444444444444"),
-        ("08:37:29.104251", "NVRM: Xid (PCI:0000:9b:00): 79, pid='<unknown>', name=<unknown>, "
-                            "GPU has fallen off the bus."),
-        ("08:37:29.104266", "NVRM: Xid (PCI:0000:9b:00): 154, GPU recovery action changed from "
-                            "0x0 (None) to 0x2 (Node Reboot Required)"),
+        ("08:37:29.104233", f"NVRM: GPU at PCI:0000:9b:00: {uuid}"),
+        ("08:37:29.104251", f"NVRM: Xid (PCI:0000:9b:00): {fallen}"),
+        ("08:37:29.104266", f"NVRM: Xid (PCI:0000:9b:00): {action}"),
         ("08:37:31.220004", "nvidia-persistenced: device went away"),
-    ]  # fmt: skip
+    ]
     node001 = [
         ("08:00:03.118876", "mlx5_core 0000:41:00.0: ACCESS_REG(0x805) op_mod(0x0) failed"),
         ("09:15:00.550120", "perf: interrupt took too long (2510 > 2500), lowering rate"),

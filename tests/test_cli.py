@@ -73,9 +73,7 @@ def test_ingest_says_what_it_read(
     assert "nothing new" in capsys.readouterr().out
 
 
-def test_too_many_rejects_end_with_3(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_too_many_rejects_end_with_3(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     jobs = tmp_path / "sacct.txt"
     jobs.write_text(sacct() + "120|pretrain|cut short\n121|pretrain|cut short\n")
     assert main(["ingest", str(jobs), "--lake", str(tmp_path / "lake"), "--jobs", "1"]) == 3
@@ -289,7 +287,7 @@ def test_show_of_unknown_things_ends_with_1(
 def dirty_files(folder: Path) -> None:
     """Files that break naive readers."""
     folder.mkdir()
-    rng = random.Random(7)  # noqa: S311 - repeatable bytes
+    rng = random.Random(7)
     text = train_log()
     files: dict[str, bytes] = {
         "invalid_utf8.log": text.encode().replace(b"consumed", b"con\xff\xfesumed"),

@@ -1,4 +1,4 @@
-"""Training-log dialects: every example and near miss of the data files, and the loader's refusals."""
+"""Training-log dialects: every example and near miss of the files, and the loader's refusals."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_user_dialect_in_a_folder_extends_a_built_in_one(tmp_path):
 def test_loader_refuses_and_says_where(tmp_path, change, message):
     assert change[0] in USER_DIALECT
     (tmp_path / "fork.toml").write_text(USER_DIALECT.replace(*change))
-    with pytest.raises(DialectError, match="fork.toml") as caught:
+    with pytest.raises(DialectError, match=r"fork\.toml") as caught:
         load_dialects((str(tmp_path),))
     assert message in str(caught.value)
 

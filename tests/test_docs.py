@@ -22,7 +22,7 @@ pytestmark = pytest.mark.checkout  # the pages are not part of the package
 
 
 def blocks(page: str, language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", (ROOT / page).read_text(), re.S)
+    return re.findall(rf"```{language}\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
 
 
 @pytest.mark.parametrize("name", sorted(make_docs.pages()))

@@ -1,4 +1,4 @@
-"""The failure catalogue: every example of every row, the order of rows, and the loader's refusals."""
+"""The failure catalogue: every example of every row, their order, and the loader's refusals."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_user_folder_adds_and_replaces(tmp_path):
 def test_loader_refuses_and_says_where(tmp_path, change, message):
     assert change[0] in ROW
     (tmp_path / "site.toml").write_text(ROW.replace(*change))
-    with pytest.raises(CatalogueError, match="site.toml") as caught:
+    with pytest.raises(CatalogueError, match=r"site\.toml") as caught:
         load_catalogue((str(tmp_path),))
     assert message in str(caught.value)
 

@@ -1,4 +1,3 @@
-# ruff: noqa: S311 - tests need repeatable bytes, not secrets
 """The same bytes give the same facts, however they are cut, ordered, grown, moved or compressed."""
 
 from __future__ import annotations
@@ -197,9 +196,7 @@ def test_rotation_twice_with_compression(tmp_path: Path, lake_dir: Path) -> None
 
 
 @pytest.mark.parametrize("suffix", ["gz", "zst"])
-def test_compressed_copy_is_not_counted_twice(
-    tmp_path: Path, lake_dir: Path, suffix: str
-) -> None:
+def test_compressed_copy_is_not_counted_twice(tmp_path: Path, lake_dir: Path, suffix: str) -> None:
     log = tmp_path / "train.log"
     log.write_text(train_log())
     read(log, into=lake_dir)

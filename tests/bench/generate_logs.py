@@ -5,7 +5,6 @@ The same kind, size and seed give the same bytes.
 
 from __future__ import annotations
 
-# ruff: noqa: S311 - logs need repeatable randomness, not secrets
 import argparse
 import random
 import tomllib
