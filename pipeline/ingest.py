@@ -171,9 +171,7 @@ def _write_batch(
             results[task.number] = result or skim_chunk(task)
             # parts are joined as soon as those before them are, while workers go on
             while n_joined in results:
-                tables.add(
-                    tasks[n_joined], lines_before.of(tasks[n_joined], results[n_joined])
-                )
+                tables.add(tasks[n_joined], lines_before.of(tasks[n_joined], results[n_joined]))
                 n_joined += 1
             done += (task.end or owners[task.number].size_bytes) - task.start
             if progress is not None:
