@@ -1,7 +1,8 @@
 """Log text of any origin: training dialects and failure signatures, found in one pass.
 
 Every literal of every rule is looked for at once; only lines that hold one are decoded, cut into
-frames at `\\r`, peeled of launcher prefixes and read by the rules whose literal they hold.
+frames (at `\\r` and behind progress bars), peeled of launcher prefixes and read by the rules and
+signatures whose literal they hold.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+import numpy.typing as npt
 
+from parsers.clock_marks import read_marks
 from parsers.dense import read_dense
 from parsers.faults import Catalogue, load_catalogue
 from parsers.formats import Block, Facts, ParseContext, Row, Sniff
@@ -33,13 +36,24 @@ from parsers.training import Dialect, Rejected, Rule, load_dialects, stamp_colum
 REPORT_MARK = b"wallsplit report"
 """Stands in the first line of our own reports, whose quotes must not be read as faults."""
 
+MAX_RECORD_CHARS = 16 * 1024
+"""A longer frame is read in pieces, so that no regex ever sees megabytes."""
+
+_Ints = npt.NDArray[np.int64]
+
 _CLOCK_PATTERNS = (
-    rb"(19|20)\d\d[-/]\d\d[-/]\d\d[T \-]\d\d:\d\d:\d\d",
-    rb"[EWIF]\d{3,4} \d\d:\d\d:\d\d\.\d{6}",
+    rb"(19|20)\d\d[-/]\d\d[-/]\d\d[T _\-]\d\d:\d\d:\d\d",
+    rb"\d\d/\d\d/20\d\d \d\d:\d\d:\d\d",
+    rb"[EWIFV]\d{3,4} \d\d:\d\d:\d\d\.\d{6}",
     rb"[A-Z][a-z]{2} [ \d]\d (20\d\d )?\d\d:\d\d:\d\d",
 )
 _CLOCK_HEAD_BYTES = 256  # a time further inside a line is not the line's own
-_CONTROL_BYTES = bytes(b for b in range(32) if b not in b"\t\n\r\x1b\0")
+_CONTROL_BYTES = bytes(b for b in range(32) if b not in b"\t\n\r\x1b")
+_HOLE = re.compile(rb"\0{16,}")  # a crash or copytruncate leaves blocks of NULs in good logs
+
+# A bar is printed without an end of line: what follows it on its line is a record of its own,
+# even of another rank: `24/1752 [01:08<1:21:20,  2.82s/it][rank5]:[E602 11:17:52.185053341 ...`.
+_FRAME_END = re.compile(rb"\r|(?<=it/s\])(?=\S)|(?<=s/it\])(?=\S)")
 
 
 class TextLog:
@@ -51,8 +65,9 @@ class TextLog:
     def sniff(self, head: bytes, file_name: str) -> Sniff:
         """Low for any text, higher with anchors of a dialect, 0 for binary data and own reports."""
         first_line = head.partition(b"\n")[0]
-        n_control = len(head) - len(head.translate(None, _CONTROL_BYTES))
-        if REPORT_MARK in first_line or n_control > len(head) // 20:
+        text = _HOLE.sub(b"", head)
+        n_control = len(text) - len(text.translate(None, _CONTROL_BYTES))
+        if REPORT_MARK in first_line or n_control > len(text) // 20:
             return Sniff(self.name, 0.0)
         anchors = {
             f"dialect:{d.name}": sum(head.count(a.encode()) for a in d.anchors)
@@ -78,7 +93,7 @@ class TextLog:
 
 @dataclass(frozen=True)
 class _Wanted:
-    """What the occurrence of one literal makes worth trying."""
+    """What the literals of a line make worth trying, in order."""
 
     rules: tuple[Rule, ...] = ()
     signatures: tuple[int, ...] = ()
@@ -108,99 +123,139 @@ class _Reader:
             for text in _CLOCK_PATTERNS:
                 patterns.append(Pattern(len(self._wanted), text, is_regex=True))
                 self._wanted.append(_Wanted(is_clock=True))
+        self._is_clock = np.array([w.is_clock for w in self._wanted])
         self._scanner = Scanner(patterns)
+        self._merged = lru_cache(maxsize=4096)(self._merge)
 
     def read(self, block: Block, file_id: str, facts: Facts) -> None:
         """Add the facts of one block."""
         hits = self._scanner.scan(block)
         lines, patterns = hits.lines, hits.patterns
+        bulk = [np.empty(0, dtype=np.int64)]
         for pattern in sorted(hits.dense):
             rule = self._wanted[pattern].rules[0]
             dense = read_dense(block, rule, self._texts[pattern], file_id)
-            facts.claimed_lines += sum(part.num_rows for part in dense.rows)
             for part in dense.rows:
                 facts.add_table(TRAIN_EVENT, part)
+                bulk.append(part.column("line").to_numpy() - block.first_line)
             lines = np.concatenate([lines, dense.leftover])
             patterns = np.concatenate([patterns, np.full(len(dense.leftover), pattern)])
+        done = np.unique(np.concatenate(bulk))
+        facts.claimed_lines += len(done)
+        lines, patterns = self._without_bulk_marks(block, lines, patterns, done, file_id, facts)
         if hits.dense:
             order = np.lexsort((patterns, lines))
             lines, patterns = lines[order], patterns[order]
         if not len(lines):
             return
         borders = np.flatnonzero(np.diff(lines)) + 1
-        for line, ids in zip(
-            lines[np.concatenate([[0], borders])].tolist(),
-            np.split(patterns, borders),
+        firsts = lines[np.concatenate([[0], borders])]
+        for line, ids, is_done in zip(
+            firsts.tolist(), np.split(patterns, borders), np.isin(firsts, done).tolist(),
             strict=True,
-        ):
-            self._read_line(block, line, ids.tolist(), file_id, facts)
+        ):  # fmt: skip
+            wanted = self._merged(tuple(ids.tolist()))
+            n_rows = self._read_line(block, line, wanted, file_id, facts, n_before=int(is_done))
+            facts.claimed_lines += n_rows > 0 and not is_done
+
+    def _without_bulk_marks(
+        self, block: Block, lines: _Ints, patterns: _Ints, done: _Ints, file_id: str, facts: Facts
+    ) -> tuple[_Ints, _Ints]:
+        """The hits without those on times that bulk rows tell, of `done` lines or as marks."""
+        is_clock = self._is_clock[patterns]
+        if not is_clock.any():
+            return lines, patterns
+        others = np.setdiff1d(lines[~is_clock], done)
+        timed = np.setdiff1d(np.setdiff1d(lines[is_clock], done), others)
+        marks = read_marks(block, timed, file_id)
+        if marks.rows is not None:
+            facts.add_table(CLOCK_MARK, marks.rows)
+        is_left = ~is_clock | np.isin(lines, np.union1d(others, marks.leftover))
+        return lines[is_left], patterns[is_left]
+
+    def _merge(self, ids: tuple[int, ...]) -> _Wanted:
+        wanted = [self._wanted[i] for i in ids]
+        rules = dict.fromkeys(r for w in wanted for r in w.rules)
+        return _Wanted(
+            # forks first: what they override is not read by the base as well
+            tuple(sorted(rules, key=lambda r: r.overrides is None)),
+            tuple(sorted({s for w in wanted for s in w.signatures})),
+            any(w.is_clock for w in wanted),
+        )
 
     def _read_line(
-        self, block: Block, line: int, ids: list[int], file_id: str, facts: Facts
-    ) -> None:
-        wanted = [self._wanted[i] for i in ids]
-        # forks first: what they override is not read by the base as well
-        rules = sorted(
-            dict.fromkeys(r for w in wanted for r in w.rules), key=lambda r: r.overrides is None
-        )
-        signatures = sorted({s for w in wanted for s in w.signatures})
+        self, block: Block, line: int, wanted: _Wanted, file_id: str, facts: Facts, *, n_before: int
+    ) -> int:
+        """Number of rows that the line gives, beside `n_before` that it gave in bulk."""
         raw = block.line(line)
         start = block.byte_offset + int(block.starts[line])
-        if not rules and not signatures:
-            raw = raw[:_CLOCK_HEAD_BYTES]
         evidence: dict[str, object] = {
             "file_id": file_id, "line": block.first_line + line, "byte_offset": start,
         }  # fmt: skip
+        if not wanted.rules and not wanted.signatures:
+            raw = raw[:_CLOCK_HEAD_BYTES]
         above: Peeled | None = None
-        frame_at = 0
         n_rows = 0
+        mark: Row = {}
+        is_stamped = False
         seen: set[tuple[object, ...]] = set()
-        for frame in raw.split(b"\r"):
-            if frame:
-                text = frame.decode("utf-8", "replace")
-                peeled = peel(text, above)
-                above = above or peeled
-                for table, row in self._read_frame(peeled, rules, signatures):
-                    progress = (row.get("kind"), row.get("step_to"), row.get("total_steps"))
-                    if row.get("detail") == "progress_bar" and progress in seen:
-                        continue
-                    seen.add(progress)
-                    facts.add(table, {**evidence, "seq": start + frame_at + n_rows, **row})
-                    n_rows += 1
-            frame_at += len(frame) + 1
-        if any(w.is_clock for w in wanted) and not n_rows and above is not None:
-            self._mark_clock(above, evidence, facts)
-        facts.claimed_lines += n_rows > 0
-
-    def _read_frame(
-        self, peeled: Peeled, rules: Sequence[Rule], signatures: Sequence[int]
-    ) -> Iterator[tuple[Table, Row]]:
-        payload = peeled.payload
-        context = {**_who(peeled), **_when(peeled)}
-        done: set[tuple[str, str]] = set()
-        for rule in rules:
-            if (rule.dialect, rule.id) in done:
-                continue
-            if not any(literal in payload for literal in rule.literals):
-                continue
-            for row in rule.apply(payload):
-                if isinstance(row, Rejected):
-                    yield REJECT, _reject(rule.dialect, row.reason, payload)
+        for at, frame in _frames(raw):
+            peeled = peel(frame.decode("utf-8", "replace"), above)
+            above = above or peeled
+            if wanted.is_clock and not mark and (when := _when(peeled)):
+                mark = {**evidence, "seq": start + at, **_who(peeled), **when}
+            seq = start + at + (n_before if at == 0 else 0)
+            for table, row in self._read_frame(peeled, wanted):
+                bar = (row.get("kind"), row.get("step_to"), row.get("total_steps"), peeled.rank)
+                if row.get("detail") == "progress_bar" and bar in seen:
                     continue
-                if rule.overrides is not None:
-                    done.add((rule.overrides, rule.id))
-                yield TRAIN_EVENT, {**context, **row}
-        if signatures:
-            fault = self._catalogue.match(payload, signatures)
-            if fault is not None:
-                node = fault.get("node") or peeled.node
-                yield FAULT_EVENT, {**context, **fault, "node": node}
+                seen.add(bar)
+                facts.add(table, {**evidence, "seq": seq, **_bounded(row)})
+                seq += 1
+                n_rows += 1
+                is_stamped |= row.get("stamp_us") is not None
+        if mark and not is_stamped:
+            facts.add(CLOCK_MARK, mark)
+        return n_rows
 
-    def _mark_clock(self, peeled: Peeled, evidence: dict[str, object], facts: Facts) -> None:
-        when = _when(peeled)
-        if when:
-            row = {**evidence, "seq": evidence["byte_offset"], **_who(peeled), **when}
-            facts.add(CLOCK_MARK, row)
+    def _read_frame(self, peeled: Peeled, wanted: _Wanted) -> Iterator[tuple[Table, Row]]:
+        context = {**_who(peeled), **_when(peeled)}
+        text = peeled.payload
+        for begin in range(0, len(text), MAX_RECORD_CHARS):
+            payload = text[begin : begin + MAX_RECORD_CHARS]
+            yield from _train_events(payload, wanted.rules, context)
+            if wanted.signatures:
+                fault = self._catalogue.match(payload, wanted.signatures)
+                if fault is not None:
+                    node = fault.get("node") or peeled.node
+                    yield FAULT_EVENT, {**context, **fault, "node": node}
+
+
+def _train_events(payload: str, rules: Sequence[Rule], context: Row) -> Iterator[tuple[Table, Row]]:
+    done: set[tuple[str, str]] = set()
+    for rule in rules:
+        if (rule.dialect, rule.id) in done:
+            continue
+        if not any(literal in payload for literal in rule.literals):
+            continue
+        for row in rule.apply(payload):
+            if isinstance(row, Rejected):
+                yield REJECT, _reject(rule.dialect, row.reason, payload)
+                continue
+            if rule.overrides is not None:
+                done.add((rule.overrides, rule.id))
+            yield TRAIN_EVENT, {**context, **row}
+
+
+def _frames(line: bytes) -> Iterator[tuple[int, bytes]]:
+    """Where in the line each non-empty frame begins, and its bytes."""
+    begin = 0
+    for cut in _FRAME_END.finditer(line):
+        if cut.start() > begin:
+            yield begin, line[begin : cut.start()]
+        begin = cut.end()
+    if begin < len(line):
+        yield begin, line[begin:]
 
 
 def _who(peeled: Peeled) -> Row:
@@ -214,6 +269,16 @@ def _when(peeled: Peeled) -> dict[str, object]:
     if own is not None and (own.kind in dated or carrier is None or carrier.kind not in dated):
         return stamp_columns(own, StampSource.INLINE)
     return stamp_columns(carrier, StampSource.PREFIX)
+
+
+def _bounded(row: Row) -> Row:
+    """The row with its texts cut to so many bytes, not characters."""
+    long = {
+        name: text.encode()[:MAX_TEXT_BYTES].decode(errors="ignore")
+        for name in ("message", "raw")
+        if isinstance(text := row.get(name), str) and len(text.encode()) > MAX_TEXT_BYTES
+    }
+    return {**row, **long} if long else row
 
 
 def _reject(source: str, reason: str, payload: str) -> Row:
