@@ -15,12 +15,15 @@ import polars as pl
 import pyarrow as pa
 
 from parsers.formats import Block
-from parsers.prefixes import peel
+from parsers.prefixes import Peeled, peel
 from parsers.tables import StampKind, StampSource
 from parsers.training import _FLOATS, _INTEGERS, MAX_STEP, KeyValues, Rejected, Rule
 
 MAX_TEMPLATES = 32
 """Interleaved ranks and forks need some; a block with more is read line by line."""
+
+MAX_TEMPLATE_CHARS = 4096
+"""A step line is shorter; a longer one is none, or not worth a template."""
 
 _HIGH_TO_MARK = bytes(b if b < 128 else ord("?") for b in range(256))
 _TIME_WIDTHS = (19, 26)  # `2026-02-01 00:00:10`, with or without microseconds
@@ -38,6 +41,7 @@ class DenseRows:
 class _Template:
     """How the lines of one writer look: constants around the values."""
 
+    sep: str
     n_pieces: int
     before_time: str | None  # text up to the time; None where the lines have none
     time_width: int
@@ -81,58 +85,67 @@ def _lines_with(block: Block, literal: str) -> pl.DataFrame:
 
 
 def _learn(text: str, rule: Rule) -> _Template | None:
-    """The template of a line; None where the rule does not read it or a prefix tells a time."""
+    """The template of a line; None where its lines must be read by the rule."""
     peeled = peel(text)
-    match = rule.regex.search(peeled.payload)
     kv = rule.kv
-    if kv is None or match is None or peeled.stamp is not None or not kv.is_closed:
-        return None
-    if not text.endswith(peeled.payload) or "\r" in text or len(rule.apply(peeled.payload)) != 1:
-        return None
-    if isinstance(rule.apply(peeled.payload)[0], Rejected):
+    match = rule.regex.search(peeled.payload) if len(text) <= MAX_TEMPLATE_CHARS else None
+    if kv is None or match is None or not _is_plain(text, peeled, rule):
         return None
     shift = len(text) - len(peeled.payload)
-    pieces = text.split(kv.sep)
+    end = f" {kv.sep}"
+    pieces = text.removesuffix(end).split(f"{end} ")
+    fields = _fields(pieces, kv)
     step_from = shift + match.start("step")
-    if step_from > len(pieces[0]):
-        return None  # pairs before the step are the rule's affair
-    before_time, width, step_text_from = None, 0, 0
+    if fields is None or kv.sep in "".join(pieces) or step_from > len(pieces[0]):
+        return None  # separators without blanks, or pairs before the step
+    before_time, width, after_time = None, 0, 0
     if match["ts"] is not None:
-        time_from = shift + match.start("ts")
-        width = len(match["ts"])
+        time_from, width = shift + match.start("ts"), len(match["ts"])
         if width not in _TIME_WIDTHS or match["ts"][10] != " " or "," in match["ts"]:
             return None
-        before_time, step_text_from = text[:time_from], time_from + width
+        before_time, after_time = text[:time_from], time_from + width
     elif peeled.line_stamp is not None:
         return None
-    fields = _fields(pieces, kv)
-    if fields is None:
-        return None
+    before_step = text[after_time:step_from].rstrip(" ")
     return _Template(
-        n_pieces=len(pieces), before_time=before_time, time_width=width,
-        before_step=text[step_text_from:step_from].rstrip(" "),
-        fields=fields, rank=peeled.rank, node=peeled.node,
-    )  # fmt: skip
+        kv.sep, len(pieces), before_time, width, before_step, fields, peeled.rank, peeled.node
+    )
+
+
+def _is_plain(text: str, peeled: Peeled, rule: Rule) -> bool:
+    """Whether a constant prefix, one step and whole pairs are all that a line holds."""
+    if rule.kv is None or not rule.kv.is_closed or not text.endswith(f" {rule.kv.sep}"):
+        return False
+    if peeled.stamp is not None or "\r" in text or not text.endswith(peeled.payload):
+        return False
+    rows = rule.apply(peeled.payload)
+    return len(rows) == 1 and not isinstance(rows[0], Rejected)
 
 
 def _fields(pieces: list[str], kv: KeyValues) -> tuple[tuple[int, str, str | None], ...] | None:
-    """(piece, its text up to the value, name or None) of all pieces between the first and last."""
+    """(piece, its text up to the value, name or None) of all pieces behind the first."""
     fields: list[tuple[int, str, str | None]] = []
-    for at, piece in enumerate(pieces[1:-1], start=1):
-        key, assign, _ = piece.partition(kv.assign)
+    for at, piece in enumerate(pieces[1:], start=1):
+        key, assign, value = piece.partition(kv.assign)
         name = kv.map.get(key.strip())
         if not assign or (name is not None and name not in _INTEGERS and name not in _FLOATS):
             return None  # a time or a text among the pairs, or no pair: not for the bulk path
-        fields.append((at, key + assign, name))
+        blanks = value[: len(value) - len(value.lstrip(" "))] if name in _FLOATS else ""
+        fields.append((at, key + assign + blanks, name))
     names = [name for _, _, name in fields if name is not None]
     return tuple(fields) if len(names) == len(set(names)) else None
 
 
 def _read(lines: pl.DataFrame, template: _Template, block: Block) -> pl.DataFrame:
     """Typed columns of every line, and `fits`: whether the line is exactly of the template."""
-    # the last piece holds the rest: any separator too many stands in it
-    pieces = lines["text"].str.splitn("|", template.n_pieces).struct.unnest()
-    fits = pieces[f"field_{template.n_pieces - 1}"].str.strip_chars(" ") == ""
+    end = f" {template.sep}"
+    text = lines["text"]
+    fits = text.str.ends_with(end)
+    # the last piece holds the rest: with a separator too many it is no value
+    pieces = text.str.splitn(f"{end} ", template.n_pieces).struct.unnest()
+    last = f"field_{template.n_pieces - 1}"
+    pieces = pieces.with_columns(pl.col(last).str.strip_suffix(end))
+    fits &= ~pieces[last].str.contains(template.sep, literal=True)
     head = pieces["field_0"]
     columns: dict[str, pl.Series] = {}
     if template.before_time is not None:
@@ -152,20 +165,24 @@ def _read(lines: pl.DataFrame, template: _Template, block: Block) -> pl.DataFram
             columns[_INTEGERS[name]] = _counts(value)
         else:
             column, factor = _FLOATS[name]
-            number = value.str.strip_chars(" ").cast(pl.Float64, strict=False) * factor
+            number = value.cast(pl.Float64, strict=False)
+            number = number * factor if factor != 1 else number
             if column in ("duration_ms", "step_ms"):
                 fits &= number.is_between(0, 1e12)
             columns[column] = number
     for values in columns.values():
-        fits &= values.is_not_null()
+        if values.null_count():
+            fits &= values.is_not_null()
     return lines.with_columns(**columns, fits=fits.fill_null(value=False))
 
 
 def _counts(text: pl.Series) -> pl.Series:
     """Whole numbers, null where there is none or it can be no count."""
     number = text.str.strip_chars(" ").cast(pl.Int64, strict=False)
-    is_count = number.is_between(0, MAX_STEP)
-    return number if is_count.all() else number.set(~is_count, None)
+    low, high = number.min(), number.max()
+    if isinstance(low, int) and isinstance(high, int) and low >= 0 and high <= MAX_STEP:
+        return number
+    return number.set(~number.is_between(0, MAX_STEP), None)
 
 
 def _stamps(block: Block, lines: pl.Series, at: int, width: int) -> pl.Series:
@@ -176,15 +193,23 @@ def _stamps(block: Block, lines: pl.Series, at: int, width: int) -> pl.Series:
     data = np.frombuffer(block.data, dtype=np.uint8)
     starts = block.starts[lines.to_numpy()] + at
     # a line that is too short fails the check of its separators or of the pieces behind
-    places = np.minimum(starts[:, None] + np.arange(width), len(data) - 1)
-    digits = data[places] - np.uint8(ord("0"))
+    windows = np.lib.stride_tricks.sliding_window_view(data, width)
+    digits = windows[np.minimum(starts, len(windows) - 1)] - np.uint8(ord("0"))
     pattern = np.frombuffer(b"0000-00-00 00:00:00.000000"[:width], dtype=np.uint8)
     is_digit = pattern == ord("0")
     good = (digits[:, is_digit] <= 9).all(axis=1)
     good &= (digits[:, ~is_digit] == pattern[~is_digit] - np.uint8(ord("0"))).all(axis=1)
-    # one product gives every number: exact, for none has more than six digits
-    numbers = (digits.astype(np.float64) @ _WEIGHTS[:width]).astype(np.int64)
-    year, month, day, hour, minute, second, micro = numbers.T
+    columns = digits.T.astype(np.int64)
+
+    def number(first: int, n_digits: int) -> npt.NDArray[np.int64]:
+        value: npt.NDArray[np.int64] = columns[first].copy()
+        for place in range(first + 1, first + n_digits):
+            value = value * 10 + columns[place]
+        return value
+
+    year, month, day = number(0, 4), number(5, 2), number(8, 2)
+    hour, minute, second = number(11, 2), number(14, 2), number(17, 2)
+    micro = number(20, 6) if width > 19 else np.zeros_like(second)
     good &= (month >= 1) & (month <= 12) & (day >= 1) & (hour < 24) & (minute < 60) & (second < 60)
     # impossible months of damaged lines must not reach the calendar
     months = np.where(good, (year - 1970) * 12 + month - 1, 0)
@@ -194,19 +219,6 @@ def _stamps(block: Block, lines: pl.Series, at: int, width: int) -> pl.Series:
     seconds = ((first_day + day - 1) * 24 + hour) * 3600 + minute * 60 + second
     series = pl.Series(seconds * 1_000_000 + micro)
     return series if good.all() else series.set(pl.Series(~good), None)
-
-
-def _weights() -> npt.NDArray[np.float64]:
-    """Powers of ten by place in `YYYY-MM-DD HH:MM:SS.ffffff`, a column for each of its numbers."""
-    weights = np.zeros((26, 7))
-    for column, (first, n_digits) in enumerate(
-        ((0, 4), (5, 2), (8, 2), (11, 2), (14, 2), (17, 2), (20, 6))
-    ):
-        weights[first : first + n_digits, column] = 10.0 ** np.arange(n_digits)[::-1]
-    return weights
-
-
-_WEIGHTS = _weights()
 
 
 def _rows(

@@ -81,11 +81,11 @@ class Facts:
         """Every non-empty fact table under its full schema, sorted by (seq)."""
         out: dict[str, pa.Table] = {}
         for table in FACT_TABLES:
-            parts = [_conform(part, table.schema) for part in self.bulk.get(table.name, [])]
+            parts = [_cast(part, table.schema) for part in self.bulk.get(table.name, [])]
             if rows := self.rows.get(table.name):
                 parts.append(pa.Table.from_pylist(list(rows), schema=table.schema))
             if parts:
-                whole = pa.concat_tables(parts)
+                whole = conform(pa.concat_tables(parts, promote_options="default"), table.schema)
                 out[table.name] = whole if _is_sorted(whole) else whole.sort_by("seq")
         return out
 
@@ -114,12 +114,17 @@ def _is_sorted(rows: pa.Table) -> bool:
     return bool((seq[1:] >= seq[:-1]).all())
 
 
-def _conform(part: pa.Table, schema: pa.Schema) -> pa.Table:
+def _cast(part: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The columns of a part under the types of the schema."""
+    return part.cast(pa.schema([schema.field(name) for name in part.column_names]))
+
+
+def conform(part: pa.Table, schema: pa.Schema) -> pa.Table:
+    """A part under the whole schema: columns that it lacks are null."""
     columns = [
-        part.column(f.name).cast(f.type) if f.name in part.column_names
-        else pa.nulls(part.num_rows, f.type)
+        part.column(f.name) if f.name in part.column_names else pa.nulls(part.num_rows, f.type)
         for f in schema
-    ]  # fmt: skip
+    ]
     return pa.table(columns, schema=schema)
 
 

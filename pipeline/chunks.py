@@ -162,7 +162,9 @@ def _result(task: ChunkTask, reader: BlockReader, tail: _Tail, facts: Facts) -> 
     except UnreadableFileError:
         last_bytes, is_replaced = b"", True
     n_rows = {}
-    for name, rows in ({} if is_replaced else facts.tables()).items():
+    for name, table in ({} if is_replaced else facts.tables()).items():
+        filled = [c for c in table.column_names if table.column(c).null_count < table.num_rows]
+        rows = table.select(filled)
         with (
             pa.OSFile(str(part_path(task, name)), "wb") as sink,
             pa.ipc.new_file(sink, rows.schema) as writer,

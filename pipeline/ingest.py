@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from parsers.blocks import UnreadableFileError, read_range
-from parsers.formats import format_named
+from parsers.formats import conform, format_named
 from parsers.tables import FACT_TABLES, REJECT, Table
 from pipeline import catalog, executor, lake
 from pipeline.catalog import FilePlan, IngestOptions
@@ -245,7 +245,7 @@ class _Tables:
                 path.unlink()
                 continue
             with pa.memory_map(str(path)) as source:
-                rows = pa.ipc.open_file(source).read_all()
+                rows = conform(pa.ipc.open_file(source).read_all(), table.schema)
                 at = table.schema.get_field_index("line")
                 line = pc.add(rows.column("line"), lines_before + 1)
             self._pending[table.name].append(rows.set_column(at, table.schema.field(at), line))

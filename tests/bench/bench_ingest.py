@@ -44,7 +44,7 @@ def compare(kind: str, folder: Path, megabytes: int, rounds: int, rg: str | None
     short, long = folder / "short.log", folder / "long.log"
     write(short, megabytes * 250_000, kinds()[kind]())
     write(long, megabytes * 1_000_000, kinds()[kind]())
-    wanted = literals() if kind == "failures" else ["elapsed time per iteration"]
+    wanted = [*literals(), "elapsed time per iteration", "  loss: "]
     patterns = folder / "literals"
     patterns.write_text("\n".join(wanted) + "\n")
     n_bytes = long.stat().st_size - short.stat().st_size
