@@ -33,8 +33,9 @@ from parsers.tables import (
 )
 from parsers.training import Dialect, Rejected, Rule, load_dialects, stamp_columns
 
-REPORT_MARK = b"wallsplit report"
+REPORT_MARK = "wallsplit report"
 """Stands in the first line of our own reports, whose quotes must not be read as faults."""
+_JSON_REPORT = re.compile(rb'\s*\{\s*"generated_at": "[^"]*",\s*"window": \{')
 
 MAX_RECORD_CHARS = 16 * 1024
 """A longer frame is read in pieces, so that no regex ever sees megabytes."""
@@ -64,10 +65,10 @@ class TextLog:
 
     def sniff(self, head: bytes, file_name: str) -> Sniff:
         """Low for any text, higher with anchors of a dialect, 0 for binary data and own reports."""
-        first_line = head.partition(b"\n")[0]
+        is_report = REPORT_MARK.encode() in head.partition(b"\n")[0] or _JSON_REPORT.match(head)
         text = _HOLE.sub(b"", head)
         n_control = len(text) - len(text.translate(None, _CONTROL_BYTES))
-        if REPORT_MARK in first_line or n_control > len(text) // 20:
+        if is_report or n_control > len(text) // 20:
             return Sniff(self.name, 0.0)
         anchors = {
             f"dialect:{d.name}": sum(head.count(a.encode()) for a in d.anchors)

@@ -13,6 +13,7 @@ import msgspec
 import pyarrow as pa
 import pytest
 
+from parsers.text_log import TextLog
 from pipeline.errors import UsageError
 from pipeline.report import Choice, Report, build_from, words
 from pipeline.report.markdown_page import cell, code
@@ -278,6 +279,7 @@ def test_terminal_says_tor_loss_and_top_causes(report):
 
 
 MARKDOWN = """\
+<!-- wallsplit report -->
 # Where the wall-clock time went
 
 cluster c, 2026-02-01 00:00:00 to 2026-02-01 01:28:20 UTC, made 2026-02-03 06:00:00 UTC
@@ -452,3 +454,8 @@ def test_a_report_of_the_real_split_sums_and_renders():
     parts = msgspec.structs.astuple(run.segments_s)
     assert sum(parts) == pytest.approx(run.wall_s)
     Page(report.to_html())
+
+
+def test_a_report_is_no_log_when_it_is_fed_back(report):
+    for text in (report.to_html(), report.to_markdown(), report.to_json()):
+        assert TextLog().sniff(text.encode()[:65536], "report").score == 0

@@ -8,6 +8,7 @@ import os.path
 from collections.abc import Sequence
 from importlib.resources import files
 
+from parsers.text_log import REPORT_MARK
 from pipeline.report import words
 from pipeline.report.html_parts import figure, number_cell, stacked, table
 from pipeline.report.html_run import run_section
@@ -47,7 +48,9 @@ def to_html(report: Report) -> str:
         el("title", {}, f"wallsplit: {_title(report)}"),
         el("style", {}, raw(css)),
     )  # fmt: skip
-    return "<!doctype html>\n" + el("html", {"lang": "en"}, head, body) + "\n"
+    return (
+        f"<!doctype html><!-- {REPORT_MARK} -->\n" + el("html", {"lang": "en"}, head, body) + "\n"
+    )
 
 
 def _policy(js: str) -> str:

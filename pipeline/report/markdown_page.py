@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from parsers.text_log import REPORT_MARK
 from pipeline.report import words
 from pipeline.report.model import Incident, Report, Run
 from pipeline.report.summary import answer, gpu_hours, lost_s, worst_first
@@ -49,6 +50,7 @@ def plain(value: str) -> str:
 
 
 def _head(report: Report) -> Iterator[str]:
+    yield f"<!-- {REPORT_MARK} -->"
     yield "# Where the wall-clock time went"
     yield ""
     where = f"cluster {plain(', '.join(report.clusters))}, " if report.clusters else ""
