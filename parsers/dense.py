@@ -237,10 +237,19 @@ def _rows(
             "stamp_kind": str(StampKind.LOCAL), "stamp_source": str(StampSource.INLINE),
             "stamp_resolution_s": 1e-6 if width > 19 else 1.0,
         }  # fmt: skip
-    frame = values.with_columns(
-        line=pl.Series(block.first_line + index),
-        byte_offset=pl.Series(offsets),
-        seq=pl.Series(offsets),
-        **{k: pl.lit(v) for k, v in constants.items() if v is not None},
-    )
-    return frame.to_arrow(compat_level=pl.CompatLevel.oldest())
+    evidence = {"line": block.first_line + index, "byte_offset": offsets, "seq": offsets}
+    rows = values.to_arrow(compat_level=pl.CompatLevel.oldest())
+    for name, numbers in evidence.items():
+        rows = rows.append_column(name, pa.array(numbers))
+    for name, value in constants.items():
+        if value is not None:
+            rows = rows.append_column(name, _constant(value, len(index)))
+    return rows
+
+
+def _constant(value: object, n_rows: int) -> pa.Array:
+    """One value for all rows; a text is held once."""
+    if isinstance(value, str):
+        places = pa.array(np.zeros(n_rows, dtype=np.int32))
+        return pa.DictionaryArray.from_arrays(places, pa.array([value]))
+    return pa.array(np.full(n_rows, value))

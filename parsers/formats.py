@@ -78,14 +78,16 @@ class Facts:
         self.bulk.setdefault(table.name, []).append(rows)
 
     def tables(self) -> dict[str, pa.Table]:
-        """Every non-empty fact table under its full schema, sorted by (seq)."""
+        """Every non-empty fact table under its stored schema, sorted by (seq)."""
         out: dict[str, pa.Table] = {}
         for table in FACT_TABLES:
-            parts = [_cast(part, table.schema) for part in self.bulk.get(table.name, [])]
+            schema = table.stored_schema
+            parts = [_cast(part, schema) for part in self.bulk.get(table.name, [])]
             if rows := self.rows.get(table.name):
-                parts.append(pa.Table.from_pylist(list(rows), schema=table.schema))
+                parts.append(pa.Table.from_pylist(list(rows), schema=schema))
             if parts:
-                whole = conform(pa.concat_tables(parts, promote_options="default"), table.schema)
+                merged = pa.concat_tables(parts, promote_options="default").unify_dictionaries()
+                whole = conform(merged, schema)
                 out[table.name] = whole if _is_sorted(whole) else whole.sort_by("seq")
         return out
 

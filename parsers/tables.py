@@ -56,6 +56,17 @@ class Table:
         """The Arrow schema, in column order."""
         return pa.schema([(c.name, c.type) for c in self.columns])
 
+    @property
+    def stored_schema(self) -> pa.Schema:
+        """The schema on the way to disk: columns of few distinct texts hold each text once."""
+        few = pa.dictionary(pa.int32(), pa.string())
+        return pa.schema([(c.name, few if c.name in _FEW_TEXTS else c.type) for c in self.columns])
+
+
+_FEW_TEXTS = frozenset(
+    "file_id dialect kind detail phase stamp_kind stamp_source signature_id component mode domain "
+    "role scheduler cluster format".split()
+)
 
 _I64, _I32, _F64, _STR, _BOOL = pa.int64(), pa.int32(), pa.float64(), pa.string(), pa.bool_()
 

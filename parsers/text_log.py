@@ -141,7 +141,8 @@ class _Reader:
                 bulk.append(part.column("line").to_numpy() - block.first_line)
             lines = np.concatenate([lines, dense.leftover])
             patterns = np.concatenate([patterns, np.full(len(dense.leftover), pattern)])
-        done = np.unique(np.concatenate(bulk))
+        done = np.sort(np.concatenate(bulk))  # np.unique hashes: several times slower
+        done = done[np.diff(done, prepend=-1) > 0]
         facts.claimed_lines += len(done)
         lines, patterns = self._without_bulk_marks(block, lines, patterns, done, file_id, facts)
         if hits.dense:

@@ -245,7 +245,7 @@ class _Tables:
                 path.unlink()
                 continue
             with pa.memory_map(str(path)) as source:
-                rows = conform(pa.ipc.open_file(source).read_all(), table.schema)
+                rows = conform(pa.ipc.open_file(source).read_all(), table.stored_schema)
                 at = table.schema.get_field_index("line")
                 line = pc.add(rows.column("line"), lines_before + 1)
             self._pending[table.name].append(rows.set_column(at, table.schema.field(at), line))
@@ -266,8 +266,9 @@ class _Tables:
             texts = [f.name for f in table.schema if pa.types.is_string(f.type)]
             counts = ("line", "byte_offset", "seq", "stamp_us", "step_to", "consumed_samples")
             self._writers[table.name] = pq.ParquetWriter(
-                self._folder / f"{table.name}.parquet", table.schema, compression="zstd",
-                compression_level=1, use_dictionary=texts,
+                self._folder / f"{table.name}.parquet", table.stored_schema, compression="zstd",
+                # readers see plain texts, whatever Arrow held them in
+                store_schema=False, compression_level=1, use_dictionary=texts,
                 column_encoding={c: "DELTA_BINARY_PACKED" for c in counts
                                  if c in table.schema.names},
             )  # fmt: skip
