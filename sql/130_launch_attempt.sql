@@ -35,6 +35,8 @@ scored as (
         c.attempt_id, c.log_rule, c.log_confidence,
         case
             when l.first_us is null then 0
+            -- an allocation that never lasted did not hold minutes of training
+            when c.until_us <= c.start_at_us and l.last_us > c.until_us + 60000000 then -1
             -- slack of a minute: clocks of nodes and of the controller differ
             when l.first_us between c.start_at_us - 60000000 and c.until_us + 60000000 then
                 2 + greatest(

@@ -204,10 +204,21 @@ pieces as (
 ),
 
 kept_time as (
-    select run_id, launch_no, step_seq, sum(to_us - from_us) as productive_us
+    select
+        run_id, launch_no, step_seq, sum(to_us - from_us) as productive_us,
+        any_value(n_kept * ref_us) as kept_us
     from pieces
     where category = 'productive' and phase = 'train'
     group by all
+),
+
+-- The reference is at most 1.2 x the p10, so kept work can exceed its time by about that. More of it
+-- says that step numbers or stated step times contradict the clock: then no ratio is known.
+contradicted as (
+    select run_id
+    from kept_time
+    group by run_id
+    having sum(kept_us) > 1.25 * sum(productive_us)
 )
 
 select
@@ -226,6 +237,7 @@ select
     case
         when p.category <> 'productive' then 0
         when p.phase = 'evaluation' then 1
+        when p.run_id in (from contradicted) then null
         else p.n_kept * p.ref_us / nullif(k.productive_us, 0)
     end as performance_ratio,
     case

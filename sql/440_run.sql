@@ -84,7 +84,8 @@ select
     coalesce(i.n_incidents, 0) as n_incidents,
     a.n_gpus,
     w.wall_s,
-    (a.start_us - a.submit_us) / 1e6 as queue_s,
+    -- a start before the submission is a contradiction, not a negative wait
+    case when a.start_us >= a.submit_us then (a.start_us - a.submit_us) / 1e6 end as queue_s,
     case when not w.lacks_reference and s.run_id is not null then w.t_opt_s / w.wall_s end as tor_observed,
     case when not w.lacks_reference and s.run_id is not null then w.t_opt_s / w.wall_s end as tor_low,
     case when not w.lacks_reference

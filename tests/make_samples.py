@@ -4,7 +4,8 @@
     python -m tests.make_samples --check    fail where the committed files differ
 
 All lines are our own, in the form of the programs that they imitate. The story is laid out second
-by second below; `expected.json` is plain arithmetic over it and never asks the product.
+by second below; `expected.json` is plain arithmetic over it and never asks the product. Steps have
+no jitter: the reference step time is exact. The stamp of a Megatron line is the end of its step.
 
 Run `pretrain-7b` (Megatron, 4 nodes): a GPU of node003 falls off the bus, the job is requeued and
 loses 22 steps; a collective hangs until the watchdog ends the job, 12 steps are lost and somebody
@@ -147,7 +148,10 @@ def node_failure(story: Story) -> None:
 
 
 def hang(story: Story) -> None:
-    """A collective that never ends: the watchdog speaks after 600 s, the job ends 655 s after."""
+    """A collective that never ends: the job ends 655 s after the last step.
+
+    Watchdogs of four of the 32 ranks speak after 600 s; the agent of node001 sees rank 0 abort.
+    """
     spoken = story.now + timedelta(seconds=602)
     for rank in (0, 9, 17, 30):
         story.write(
@@ -159,9 +163,9 @@ def hang(story: Story) -> None:
     killed = spoken + timedelta(seconds=34)
     story.write(
         f"W0203 {killed:%H:%M:%S}.102000 40122 torch/distributed/elastic/multiprocessing/"
-        "api.py:1028] Sending process 40171 closing signal SIGTERM",
+        "api.py:1028] Sending process 40172 closing signal SIGTERM",
         f"E0203 {killed:%H:%M:%S}.204000 40122 torch/distributed/elastic/multiprocessing/"
-        "api.py:1002] failed (exitcode: -6) local_rank: 1 (pid: 40172) of binary: "
+        "api.py:1002] failed (exitcode: -6) local_rank: 0 (pid: 40171) of binary: "
         "/opt/train/bin/python3",
     )
     story.wait(655)
@@ -281,7 +285,7 @@ def job_rows(
         "FailedNode": failed, "NNodes": n_nodes, "NodeList": node_list,
         "AllocTRES": f"billing={n_nodes * 8},cpu={n_nodes * 96},gres/gpu={n_nodes * 8},"
                      f"node={n_nodes}",
-        "Flags": "SchedMain|StartRecieved".replace("|", ";"),
+        "Flags": "SchedMain,StartRecieved",  # spelled as Slurm spells it
         "StdOut": f"/home/demo/runs/slurm-{job}.out", "WorkDir": "/home/demo/runs",
         "JobName": name, "Comment": "",
     }  # fmt: skip

@@ -6,6 +6,8 @@ disruptions for the two writers.
 
 Layout: steps of 10 s, counted from 1 in the log; an attempt begins with 90 s of start-up and ends
 with its last step; the job is requeued after the downtime, and the accounting shows every attempt.
+The last three cases have no start-up: their log and their only attempt begin with the first step.
+Each case is also read from its training log alone, where nothing tells of the first start-up.
 """
 
 from __future__ import annotations
@@ -23,6 +25,8 @@ from tests.histories import one
 BEGIN = datetime(2026, 2, 1, tzinfo=UTC)
 STEP_S = 10
 N_STEPS = 200
+START_UP_S = 90
+SKEW_S = 0.3
 COLUMNS = "JobID|JobIDRaw|JobName|User|Submit|Start|End|State|ExitCode|NNodes|AllocTRES|StdOut"
 
 
@@ -69,7 +73,7 @@ def attempts(*ranges: tuple[int, int], down_s: float = 300) -> RawLogs:
     for n, (first, last) in enumerate(ranges):
         raw.wait(down_s if n else 0)
         start = raw.now
-        raw.wait(90)
+        raw.wait(START_UP_S)
         raw.milestone("before the start of training step")
         for step in range(first, last + 1):
             raw.step(step + 1)
@@ -93,6 +97,7 @@ def end_marker_before_restart() -> RawLogs:
 
 
 def fail_slow() -> RawLogs:
+    """One attempt; steps 50 to 149 take 20 s, and the log prints so."""
     raw = RawLogs()
     raw.milestone("before the start of training step")
     for step in range(200):
@@ -102,10 +107,11 @@ def fail_slow() -> RawLogs:
 
 
 def two_writers() -> RawLogs:
+    """One attempt; two ranks print every step, the second one SKEW_S later."""
     raw = RawLogs()
     raw.milestone("before the start of training step")
     for step in range(200):
-        raw.step(step + 1, skews_s=(0, 0.3))
+        raw.step(step + 1, skews_s=(0, SKEW_S))
     raw.account(BEGIN, "COMPLETED")
     return raw
 
@@ -150,15 +156,35 @@ def test_case(case, tmp_path):
     assert seconds == pytest.approx((lost_s, down_s, slow_s), abs=1e-6)
 
 
-def test_log_alone_gives_the_same_work_and_no_start_up(tmp_path):
-    logs, lake = tmp_path / "logs", tmp_path / "lake"
-    logs.mkdir()
-    attempts((0, 99), (81, 199)).write(logs)
-    ingest([str(logs / "slurm-4711.out")], lake)
+@pytest.mark.parametrize("case", CASES)
+def test_log_alone_gives_the_same_work_and_no_first_start_up(case, tmp_path):
+    raw, wall_s, kept_s, lost_s, down_s, slow_s, n_incidents, _ = CASES[case]
+    raw.write(tmp_path)
+    lake = tmp_path / "lake"
+    ingest([str(tmp_path / "slurm-4711.out")], lake)
     timeline.rebuild(lake)
+    assert timeline.check(lake) == []
     con = database.connect(lake)
-    assert one(con, "select steps_kept, steps_lost, t_opt_s, n_attempts from run") == (
-        200, 19, 2000.0, 2,
+    unseen_s = START_UP_S if case[0] in "ABCF" else 0
+    # an open run ends with its last evidence: here the second writer's line of the last step
+    tail_s = SKEW_S if case[0] == "J" else 0
+    wall_s += tail_s - unseen_s
+    found = one(
+        con, "select wall_s, t_opt_s, tor_low, tor_high, steps_lost, n_incidents, is_open from run"
+    )
+    assert found == pytest.approx(
+        (wall_s, kept_s, kept_s / wall_s, (kept_s + tail_s) / wall_s, lost_s / STEP_S,
+         n_incidents, True), abs=1e-6,
     )  # fmt: skip
-    # the first 90 s left no line
-    assert one(con, "select wall_s from run") == (2670.0 - 90,)
+    seconds = one(
+        con,
+        """
+        select
+            coalesce(sum(duration_s) filter (category = 'lost_recompute'), 0),
+            coalesce(sum(duration_s) filter (category = 'recovery'), 0),
+            sum(duration_s * (1 - performance_ratio)) filter (category = 'productive'),
+            coalesce(sum(duration_s) filter (category = 'unexplained'), 0)
+        from segment
+        """,
+    )
+    assert seconds == pytest.approx((lost_s, down_s - unseen_s, slow_s, tail_s), abs=1e-6)

@@ -287,7 +287,7 @@ cluster c, 2026-02-01 00:00:00 to 2026-02-01 01:28:20 UTC, made 2026-02-03 06:00
 - `llama`: **TOR 0.500\N{EN DASH}0.550**, 8 min 20 s of 16 min 40 s lost, 1.11 GPU-hours. Most: \
 GPU fell off the bus 3 min 50 s (1 incident); Steps slower than the reference 1 min 40 s; \
 Starting up 1 min 40 s.
-- `r2`: TOR unknown, no step times in the logs.
+- `r2`: TOR unknown, no usable step times in the logs.
 
 ## Data quality
 

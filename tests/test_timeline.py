@@ -358,3 +358,43 @@ def test_async_save_without_commit_leaves_its_steps_uncommitted():
     committed = async_log(commit_at_step=60)
     con = timeline_of(committed.rows, accounts=[accounting(1, START, START + 1002, "NODE_FAIL")])
     assert one(con, "select steps_kept, steps_uncommitted, steps_lost from run") == (50, 50, 0)
+
+
+def test_step_numbers_that_outrun_the_clock_give_no_tor():
+    log = TrainLog()
+    log.event("train_start", START)
+    for n in range(1, 101):
+        step = n if n <= 50 else 1_000_000 + n
+        log.event("step", START + 10 * n, step_to=step, step_ms=10_000.0)
+    con = timeline_of(log.rows, accounts=[accounting(1, START, START + 1000, "COMPLETED")])
+    found = one(con, "select wall_s, reference_step_s, tor_observed, tor_low, tor_high from run")
+    assert found == (1000.0, 10.0, None, None, None)
+
+
+def test_stated_step_times_that_contradict_the_stamps_give_no_tor():
+    log = TrainLog()
+    log.event("train_start", START)
+    for n in range(1, 60):
+        log.event("step", START + 10 * n, step_to=n, step_ms=100_000.0)
+    con = timeline_of(log.rows, accounts=[accounting(1, START, START + 590, "COMPLETED")])
+    assert one(con, "select reference_step_s, tor_low, tor_high from run") == (100.0, None, None)
+
+
+def test_allocation_that_never_lasted_does_not_swallow_its_log():
+    log = TrainLog()
+    log.event("train_start", START)
+    for n in range(1, 101):
+        log.event("step", START + 10 * n, step_to=n, step_ms=10_000.0)
+    con = timeline_of(log.rows, accounts=[accounting(1, START, START, "FAILED")])
+    assert one(con, "select wall_s, tor_observed, end_state from run") == (1000.0, 1.0, "open")
+
+
+def test_start_before_the_submission_is_no_negative_wait():
+    log = TrainLog()
+    log.event("train_start", START)
+    for n in range(1, 11):
+        log.event("step", START + 10 * n, step_to=n, step_ms=10_000.0)
+    rows = [accounting(1, START, START + 100, "COMPLETED", submit=START + 60)]
+    assert one(timeline_of(log.rows, accounts=rows), "select queue_s, wall_s from run") == (
+        None, 100.0,
+    )  # fmt: skip

@@ -62,7 +62,7 @@ def _figures(run: Run) -> Html:
 
 def _tor_note(run: Run) -> str | None:
     if run.tor_low is None:
-        return "no step times in the logs"
+        return "no usable step times in the logs"
     if run.has_interval:
         return f"interval: {words.share(run.unexplained_share)} of the time is unexplained"
     if run.tor_observed_gpu is not None:

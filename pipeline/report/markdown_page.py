@@ -78,7 +78,7 @@ def _head(report: Report) -> Iterator[str]:
 def _run_answer(run: Run) -> str:
     tor = words.tor(run.tor_low, run.tor_high, run.has_interval)
     if run.tor_low is None:
-        return f"{code(words.run_name(run))}: TOR unknown, no step times in the logs."
+        return f"{code(words.run_name(run))}: TOR unknown, no usable step times in the logs."
     causes = answer([run]).causes[:_CAUSES_SHOWN]
     top = "; ".join(
         f"{plain(c.title)} {words.duration(c.seconds)}"

@@ -198,7 +198,9 @@ def _about_runs(runs: Sequence[Run]) -> Iterator[str]:
 
     if found := [_name(r) for r in runs if r.is_open]:
         yield f"not ended when the logs were taken, counted up to the last evidence: {those(found)}"
-    if found := [_name(r) for r in runs if r.tor_low is None]:
+    if found := [_name(r) for r in runs if r.tor_low is None and r.reference_step_s is not None]:
+        yield f"no TOR, step numbers or stated step times contradict the clock: {those(found)}"
+    if found := [_name(r) for r in runs if r.tor_low is None and r.reference_step_s is None]:
         yield f"no TOR, the logs show no step times: {those(found)}"
     if found := [
         f"{_name(r)} ({words.share(r.unexplained_share)}: TOR "

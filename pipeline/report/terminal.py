@@ -22,7 +22,7 @@ def to_terminal(report: Report) -> str:
         f"in {words.counted(n_known, 'run')}, {words.counted(total.n_incidents, 'incident')}"
     )
     if total.tor_low is None:
-        headline = f"TOR unknown: no step times in {words.counted(total.n_runs, 'run')}"
+        headline = f"TOR unknown: no usable step times in {words.counted(total.n_runs, 'run')}"
     lines = [headline]
     for cause in total.causes[:_CAUSES_SHOWN]:
         story = f"  ({cause.story})" if cause.story else ""

@@ -209,7 +209,7 @@ def run_name(run: Run) -> str:
 def reference(run: Run) -> str:
     """How the reference step time was found."""
     if run.reference_step_s is None:
-        return "no step times in the logs"
+        return "no usable step times in the logs"
     found = f"median of {counted(run.n_healthy_steps or 0, 'healthy step')}"
     if run.reference_p10_s is not None:
         found += f", 10th percentile {step_time(run.reference_p10_s)}"
