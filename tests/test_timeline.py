@@ -398,3 +398,16 @@ def test_start_before_the_submission_is_no_negative_wait():
     assert one(timeline_of(log.rows, accounts=rows), "select queue_s, wall_s from run") == (
         None, 100.0,
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("off_s", [-3650 * 86_400, 3650 * 86_400])
+def test_one_wild_stamp_does_not_stretch_the_run(off_s):
+    log = TrainLog()
+    log.event("train_start", START)
+    for n in range(1, 101):
+        at = START + 10 * n + (off_s if n == 51 else 0)
+        log.event("step", at, step_to=n, step_ms=10_000.0)
+    con = timeline_of(log.rows)
+    assert one(con, "select wall_s, steps_kept, tor_low, tor_high from run") == (
+        1000.0, 100, 1.0, 1.0,
+    )  # fmt: skip
