@@ -47,17 +47,23 @@ node_logs as (
     where f.file_id is distinct from nodes.file_id
 ),
 
+-- the long texts join last: a storm of faults under many incidents makes millions of these rows
 every_fact as (
-    select * from own_log
-    union all by name
-    select * from attempt_logs
-    union all by name
-    select * from node_logs
+    select incident_id, file_id, seq, signature_id, min(found_by) as found_by
+    from (
+        select * from own_log
+        union all by name
+        select * from attempt_logs
+        union all by name
+        select * from node_logs
+    )
+    group by all
 )
 
-select distinct on (e.incident_id, f.file_id, f.seq, f.signature_id)
-    e.incident_id, e.found_by, f.*
+select
+    e.incident_id, e.found_by, f.file_id, f.seq, f.line, f.byte_offset, f.signature_id, f.role, f.mode,
+    f.component, f.domain, f.priority, f.stated_us, f.node, f.gpu, f.rank, f.count, f.message,
+    f.captures
 from every_fact as e
 join fault_line as f using (file_id, seq, signature_id)
 where f.mode <> 'benign'
-order by e.incident_id, f.file_id, f.seq, f.signature_id, e.found_by
