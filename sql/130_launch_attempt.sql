@@ -22,7 +22,8 @@ with launches as (
 
 candidates as (
     select
-        fa.*, a.start_at_us, coalesce(a.end_at_us, 9223372036854775807) as until_us,
+        -- still running: until the year 10000, so that slack can be added
+        fa.*, a.start_at_us, coalesce(a.end_at_us, 253402300800000000) as until_us,
         row_number() over (partition by fa.file_id order by a.start_at_us, a.attempt_id) as nth,
         count(*) over (partition by fa.file_id) as n_candidates
     from file_attempt as fa

@@ -411,3 +411,13 @@ def test_one_wild_stamp_does_not_stretch_the_run(off_s):
     assert one(con, "select wall_s, steps_kept, tor_low, tor_high from run") == (
         1000.0, 100, 1.0, 1.0,
     )  # fmt: skip
+
+
+def test_running_job_with_a_log_is_counted_up_to_its_last_line():
+    log = TrainLog()
+    log.event("train_start", START)
+    for n in range(1, 101):
+        log.event("step", START + 10 * n, step_to=n, step_ms=10_000.0)
+    con = timeline_of(log.rows, accounts=[accounting(1, START, None, "RUNNING")])
+    found = one(con, "select n_attempts, n_launches, is_open, steps_kept, t_opt_s from run")
+    assert found == (1, 1, True, 100, 1000.0)
