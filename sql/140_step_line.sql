@@ -6,9 +6,10 @@ with resumed as (
     select
         file_id, launch_in_file,
         arg_max(step_to, seq) filter (kind = 'resume') as resume_step,
-        arg_max(step_to, seq) filter (kind = 'checkpoint_load') as load_step
+        arg_max(step_to, seq) filter (kind = 'checkpoint_load') as load_step,
+        case when bool_or(kind = 'fresh_start') then 0 end as fresh_step
     from launch_line
-    where kind in ('resume', 'checkpoint_load')
+    where kind in ('resume', 'checkpoint_load', 'fresh_start')
     group by all
 ),
 
@@ -25,7 +26,7 @@ counted as (
     select
         steps.*,
         lag(steps.step_to) over launch as step_before,
-        coalesce(resumed.resume_step, resumed.load_step) as resume_step
+        coalesce(resumed.resume_step, resumed.load_step, resumed.fresh_step) as resume_step
     from steps
     left join resumed using (file_id, launch_in_file)
     window launch as (partition by steps.file_id, steps.launch_in_file order by steps.seq)

@@ -13,7 +13,7 @@ with timed as (
             else 2
         end as health
     from step_time
-    where n_steps > 0 and coalesce(stated_us, train_us) > 0
+    where n_steps > 0 and coalesce(stated_us, train_us) >= 0
 ),
 
 -- a run too short for healthy steps is measured by the best that it has
@@ -44,7 +44,8 @@ samples as (
     from cumulated
     group by
         run_id, world_size, global_batch, launch_no,
-        case when window_us < 1000 then mark_no else spent_before_us // window_us::bigint end
+        case when window_us < 1000 then mark_no else floor(spent_before_us / window_us) end
+    having sum(spent_us) > 0
 ),
 
 low as (

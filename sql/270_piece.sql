@@ -206,9 +206,33 @@ pieces as (
 kept_time as (
     select
         run_id, launch_no, step_seq, sum(to_us - from_us) as productive_us,
-        any_value(n_kept * ref_us) as kept_us
+        any_value(n_kept) as n_kept, any_value(n_kept * ref_us) as kept_us,
+        -- the line that a launch begins with: its first step ran before the run was seen
+        bool_or(what = 'step' and prev_what = 'launch_sign') and productive_us = 0 as is_unseen
     from pieces
     where category = 'productive' and phase = 'train'
+    group by all
+),
+
+-- steps that ended within one tick of the clock share the time up to the next tick
+ticks as (
+    select
+        *,
+        least(
+            coalesce(
+                sum((productive_us > 0)::integer) over (
+                    launch rows between unbounded preceding and 1 preceding), 0),
+            sum((productive_us > 0)::integer) over (partition by run_id, launch_no) - 1) as tick
+    from kept_time
+    where not is_unseen
+    window launch as (partition by run_id, launch_no order by step_seq)
+),
+
+kept_work as (
+    select
+        run_id, launch_no, tick, max(step_seq) filter (productive_us > 0) as step_seq,
+        sum(productive_us) as productive_us, sum(n_kept) as n_kept, sum(kept_us) as kept_us
+    from ticks
     group by all
 ),
 
@@ -216,7 +240,7 @@ kept_time as (
 -- says that step numbers or stated step times contradict the clock: then no ratio is known.
 contradicted as (
     select run_id
-    from kept_time
+    from kept_work
     group by run_id
     having sum(kept_us) > 1.25 * sum(productive_us)
 )
@@ -233,12 +257,12 @@ select
     p.to_us,
     p.category,
     p.phase,
-    p.steps_here as n_steps,
+    case when p.rule = 'kept steps' and p.steps_here > 0 then k.n_kept else p.steps_here end as n_steps,
     case
         when p.category <> 'productive' then 0
         when p.phase = 'evaluation' then 1
         when p.run_id in (from contradicted) then null
-        else p.n_kept * p.ref_us / nullif(k.productive_us, 0)
+        else k.kept_us / k.productive_us
     end as performance_ratio,
     case
         when p.what not in ('requeued', 'resubmitted', 'attempt_start', 'attempt_seen') then p.n_gpus
@@ -253,6 +277,6 @@ select
     p.category = 'lost_recompute' and p.rule = 'discarded updates' as blame_skips,
     p.file_id, p.line, p.byte_offset
 from pieces as p
-left join kept_time as k
+left join kept_work as k
     on k.run_id = p.run_id and k.launch_no = p.launch_no and k.step_seq = p.step_seq
 where p.to_us > p.from_us

@@ -14,7 +14,7 @@ with ends as (
 ),
 
 own_log as (
-    select ends.incident_id, f.file_id, f.seq, f.signature_id, 'log of the launch' as found_by
+    select ends.incident_id, f.file_id, f.seq, f.signature_id
     from ends
     join fault_line as f
         on f.file_id = ends.file_id and f.seq >= ends.seq_from and f.seq < ends.seq_to
@@ -24,7 +24,7 @@ own_log as (
 ),
 
 attempt_logs as (
-    select ends.incident_id, f.file_id, f.seq, f.signature_id, 'log of the attempt' as found_by
+    select ends.incident_id, f.file_id, f.seq, f.signature_id
     from ends
     join file_attempt as fa on fa.attempt_id = ends.attempt_id
     join fault_line as f
@@ -33,23 +33,23 @@ attempt_logs as (
 ),
 
 nodes as (
-    select ends.*, split_part(unnest(m.nodes), '.', 1) as host
+    select ends.*, m.cluster, split_part(unnest(m.nodes), '.', 1) as host
     from ends
     join run_member as m using (run_id, attempt_id)
 ),
 
 node_logs as (
-    select nodes.incident_id, f.file_id, f.seq, f.signature_id, 'node and time' as found_by
+    select nodes.incident_id, f.file_id, f.seq, f.signature_id
     from nodes
     join fault_line as f
-        on split_part(f.node, '.', 1) = nodes.host
+        on f.cluster = nodes.cluster and split_part(f.node, '.', 1) = nodes.host
         and f.stated_us between nodes.since_us and nodes.until_us
     where f.file_id is distinct from nodes.file_id
 ),
 
 -- the long texts join last: a storm of faults under many incidents makes millions of these rows
 every_fact as (
-    select incident_id, file_id, seq, signature_id, min(found_by) as found_by
+    select distinct incident_id, file_id, seq, signature_id
     from (
         select * from own_log
         union all by name
@@ -57,11 +57,10 @@ every_fact as (
         union all by name
         select * from node_logs
     )
-    group by all
 )
 
 select
-    e.incident_id, e.found_by, f.file_id, f.seq, f.line, f.byte_offset, f.signature_id, f.role, f.mode,
+    e.incident_id, f.file_id, f.seq, f.line, f.byte_offset, f.signature_id, f.role, f.mode,
     f.component, f.domain, f.priority, f.stated_us, f.node, f.gpu, f.rank, f.count, f.message,
     f.captures
 from every_fact as e

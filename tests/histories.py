@@ -71,8 +71,9 @@ def timeline_of(
     faults: list[dict[str, object]] | None = None,
     accounts: list[dict[str, object]] | None = None,
     clock: list[dict[str, object]] | None = None,
+    clusters: dict[str, str] | None = None,
 ) -> duckdb.DuckDBPyConnection:
-    """A connection with every timeline table made from the facts."""
+    """A connection with every timeline table made from the facts; `clusters` by file."""
     con = duckdb.connect()
     con.execute("set timezone = 'UTC'")
     con.execute("set enable_progress_bar = false")
@@ -84,7 +85,7 @@ def timeline_of(
     for table, rows in given.items():
         con.register(f"raw_{table.name}", _batch_one(table, rows or []))
         files |= {str(row["file_id"]) for row in rows or []}
-    con.register("raw_file", _ledger(sorted(files)))
+    con.register("raw_file", _ledger(sorted(files), clusters or {}))
     timeline.run_stages(con)
     return con
 
@@ -94,10 +95,10 @@ def _batch_one(table: Table, rows: list[dict[str, object]]) -> pa.Table:
     return pa.Table.from_pylist([{**row, "batch": 1} for row in rows], schema=schema)
 
 
-def _ledger(files: list[str]) -> pa.Table:
+def _ledger(files: list[str], clusters: dict[str, str]) -> pa.Table:
     def row(file_id: str) -> dict[str, object]:
         return {
-            "file_id": file_id, "cluster": "default", "path": f"/logs/{file_id}", "format": "text",
+            "file_id": file_id, "cluster": clusters.get(file_id, "default"), "path": f"/logs/{file_id}", "format": "text",
             "status": "parsed", "status_detail": "", "compression": "", "timezone": "UTC",
             "tail_offset": 0, "parsed_from": 0, "parsed_to": 10_000, "n_lines": 100,
             "mtime_us": micros(START + 1e6), "batch": 1,

@@ -421,3 +421,52 @@ def test_running_job_with_a_log_is_counted_up_to_its_last_line():
     con = timeline_of(log.rows, accounts=[accounting(1, START, None, "RUNNING")])
     found = one(con, "select n_attempts, n_launches, is_open, steps_kept, t_opt_s from run")
     assert found == (1, 1, True, 100, 1000.0)
+
+
+def test_steps_shorter_than_their_stamps_are_all_kept_work():
+    log = TrainLog()
+    log.event("train_start", START)
+    for n in range(1, 601):
+        log.event("step", START + n * 3 // 10, step_to=n, step_ms=300.0)
+    con = timeline_of(log.rows, accounts=[accounting(1, START, START + 180, "COMPLETED")])
+    found = one(con, "select wall_s, steps_kept, t_opt_s, tor_observed from run")
+    assert found == pytest.approx((180.0, 600, 180.0, 1.0))
+
+
+def test_reference_of_steps_shorter_than_their_stamps_without_stated_times():
+    log = TrainLog(resolution_s=1.0)
+    log.event("train_start", START)
+    for n in range(1, 2001):
+        log.event("step", START + n * 3 // 10, step_to=n)
+    con = timeline_of(log.rows, accounts=[accounting(1, START, START + 600, "COMPLETED")])
+    reference_s, tor = one(con, "select reference_step_s, tor_observed from run")
+    assert reference_s == pytest.approx(0.3, rel=0.03)
+    assert tor == pytest.approx(1.0, rel=0.03)
+
+
+def test_first_line_of_a_fresh_launch_covers_its_log_interval():
+    log = TrainLog()
+    log.event("fresh_start", START)
+    log.event("train_start", START)
+    for n in range(10, 201, 10):
+        log.event("step", START + 10 * n, step_to=n, step_ms=10_000.0)
+    con = timeline_of(log.rows, accounts=[accounting(1, START, START + 2100, "COMPLETED")])
+    found = one(con, "select steps_kept, tor_observed from run")
+    assert found == pytest.approx((200, 2000 / 2100))
+
+
+def test_fault_on_a_node_of_another_cluster_explains_nothing():
+    log = TrainLog()
+    log.event("train_start", START)
+    for n in range(1, 11):
+        log.event("step", START + 10 * n, step_to=n, step_ms=10_000.0)
+    xid = fault(
+        100, START + 99, "xid.79", "kernel", node="node001", component="gpu.bus", role="root",
+        domain="hardware", mode="fail_stop",
+    )  # fmt: skip
+    rows = [accounting(1, START, START + 120, "FAILED")]
+    types = [
+        one(timeline_of(log.rows, [xid], rows, clusters={"kernel": c}), "select type from incident")
+        for c in ("default", "elsewhere")
+    ]
+    assert types == [("gpu.bus",), ("unattributed",)]
