@@ -86,6 +86,7 @@ def parse_chunk(task: ChunkTask) -> ChunkResult:
         reader.truncated_reason = str(error.strerror)
     for cut in reader.cut_lines:
         facts.add(REJECT, _cut_line(task.file_id, cut))
+        facts.claimed_lines += 1
     return _result(task, reader, tail, facts)
 
 

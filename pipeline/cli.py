@@ -259,8 +259,8 @@ def _run(args: argparse.Namespace) -> int:
     from pipeline.report import build
 
     settings, summary = _read(args)
-    if summary.batch is not None or lake.timeline_dir(args.lake) is None:
-        lake.require_lake(args.lake)
+    lake.require_lake(args.lake)
+    if not timeline.is_current(args.lake):
         timeline.rebuild(args.lake)
     report = build(args.lake)
     out = args.out or args.lake / "reports"
@@ -348,7 +348,7 @@ def _sql(args: argparse.Namespace) -> int:
         if args.json:
             print(to_json(list(rows)))
         elif args.csv:
-            writer = csv.DictWriter(sys.stdout, relation.columns)
+            writer = csv.DictWriter(sys.stdout, relation.columns, lineterminator="\n")
             writer.writeheader()
             writer.writerows(rows)
         else:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import duckdb
 
 Value = object
+_NOT_ASCII = re.compile(r"[^\x00-\x7e]")
 
 
 def plain_rows(relation: duckdb.DuckDBPyRelation) -> Iterator[dict[str, Value]]:
@@ -38,9 +40,18 @@ def iso(moment: datetime) -> str:
     return text.rstrip("0").rstrip(".") + "Z"
 
 
-def to_json(value: Value) -> str:
-    """JSON on one line, without NaN, in the order of the keys given."""
-    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+def to_json(value: Value, indent: int | None = None) -> str:
+    """JSON in the order of the keys given, on one line unless `indent` says else; NaN is refused.
+
+    Control characters and direction marks are escaped, so that a terminal shows it unharmed.
+    """
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)
+    return _NOT_ASCII.sub(_json_escape, text)
+
+
+def _json_escape(match: re.Match[str]) -> str:
+    """The character itself if it can be seen; beyond ASCII JSON has only characters of strings."""
+    return match[0] if match[0].isprintable() else json.dumps(match[0])[1:-1]
 
 
 def harmless(text: str) -> str:

@@ -7,6 +7,7 @@ order of their numbers on one connection. Between two of them SciPy finds connec
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
 import shutil
 import uuid
@@ -21,7 +22,7 @@ import pyarrow.parquet as pq
 
 from pipeline import database
 from pipeline.errors import LakeError
-from pipeline.lake import TIMELINE_LINK
+from pipeline.lake import TIMELINE_LINK, committed_batches, timeline_dir
 from pipeline.resources import sql_dir
 from pipeline.schema import TIMELINE_TABLES
 
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 LINK_STAGE = "run_link"
 """The stage behind which connected attempts are put together."""
+
+_SOURCE = "source.txt"
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,7 @@ def rebuild(lake: Path) -> TimelineSummary:
     new ones are complete.
     """
     with _one_at_a_time(lake):
+        source = _source(lake)  # first: a batch that lands meanwhile must make the tables stale
         con = database.new_connection(spill_to=lake)
         database.register_facts(con, lake)
         run_stages(con)
@@ -65,11 +69,27 @@ def rebuild(lake: Path) -> TimelineSummary:
         staging.mkdir()
         try:
             n_rows = {t.name: _export(con, t, staging) for t in TIMELINE_TABLES}
-        except BaseException:
+            (staging / _SOURCE).write_text(source)
+        except BaseException:  # an interrupt included: what is half written goes, the error stays
             shutil.rmtree(staging)
             raise
         _publish(lake, staging)
     return TimelineSummary(n_rows)
+
+
+def is_current(lake: Path) -> bool:
+    """Whether the published tables come from all facts of the lake and from today's stages."""
+    folder = timeline_dir(lake)
+    source = folder / _SOURCE if folder else None
+    return source is not None and source.is_file() and source.read_text() == _source(lake)
+
+
+def _source(lake: Path) -> str:
+    """What the tables are made from: the last batch, and a hash of every stage."""
+    stages = hashlib.sha256()
+    for path in sorted(sql_dir().glob("*.sql")):
+        stages.update(path.read_bytes())
+    return f"batch {max(committed_batches(lake), default=0)}, stages {stages.hexdigest()}\n"
 
 
 def run_stages(con: duckdb.DuckDBPyConnection) -> None:

@@ -257,7 +257,9 @@ select
     p.to_us,
     p.category,
     p.phase,
-    case when p.rule = 'kept steps' and p.steps_here > 0 then k.n_kept else p.steps_here end as n_steps,
+    case
+        when p.rule = 'kept steps' and p.steps_here > 0 then k.n_kept else p.steps_here
+    end::bigint as n_steps,
     case
         when p.category <> 'productive' then 0
         when p.phase = 'evaluation' then 1

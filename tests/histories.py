@@ -98,7 +98,8 @@ def _batch_one(table: Table, rows: list[dict[str, object]]) -> pa.Table:
 def _ledger(files: list[str], clusters: dict[str, str]) -> pa.Table:
     def row(file_id: str) -> dict[str, object]:
         return {
-            "file_id": file_id, "cluster": clusters.get(file_id, "default"), "path": f"/logs/{file_id}", "format": "text",
+            "file_id": file_id, "cluster": clusters.get(file_id, "default"),
+            "path": f"/logs/{file_id}", "format": "text",
             "status": "parsed", "status_detail": "", "compression": "", "timezone": "UTC",
             "tail_offset": 0, "parsed_from": 0, "parsed_to": 10_000, "n_lines": 100,
             "mtime_us": micros(START + 1e6), "batch": 1,

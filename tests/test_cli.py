@@ -360,3 +360,42 @@ def test_error_shows_no_traceback_unless_asked(lake_dir: Path, log: Path) -> Non
     assert len(done.stderr.splitlines()) == 1
     debug = command(*args, env={**os.environ, "WALLSPLIT_DEBUG": "1"})
     assert "Traceback" in debug.stderr
+
+
+def test_run_rebuilds_after_an_ingest_that_it_did_not_do(
+    tmp_path: Path, log: Path, lake_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = tmp_path / "other.log"
+    other.write_text(train_log().replace("2026", "2027"))
+    assert main(["ingest", str(other), "--lake", str(lake_dir), "--jobs", "1"]) == 0
+    capsys.readouterr()
+    assert (
+        main(["run", str(log), str(other), "--lake", str(lake_dir), "--jobs", "1", "--json"]) == 0
+    )
+    report = json.loads(capsys.readouterr().out)
+    assert (report["data_quality"]["files"], len(report["runs"])) == (2, 2)
+
+
+def test_only_one_line_too_long_ends_with_3(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "long.log"
+    path.write_bytes(b"x" * (17 << 20) + b"\n")
+    assert main(["ingest", str(path), "--lake", str(tmp_path / "lake"), "--jobs", "1"]) == 3
+    assert "1 of 1 claimed records (100.0%)" in capsys.readouterr().err
+
+
+def test_json_shows_control_characters_and_direction_marks_as_escapes(
+    lake_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    query = "select chr(155) || chr(8238) || 'é' as text"
+    assert main(["sql", "--lake", str(lake_dir), query, "--json"]) == 0
+    assert capsys.readouterr().out == '[{"text": "\\u009b\\u202eé"}]\n'
+
+
+def test_csv_ends_its_lines_like_the_shell_expects(lake_dir: Path) -> None:
+    found = subprocess.run(
+        [sys.executable, "-m", "pipeline.cli", "sql", "--lake", str(lake_dir), "select 1 as a",
+         "--csv"], capture_output=True, cwd=ROOT, check=True,
+    )  # fmt: skip
+    assert found.stdout == b"a\n1\n"

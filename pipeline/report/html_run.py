@@ -207,9 +207,6 @@ def _incidents(run: Run, root: str) -> Html:
         el("h3", {}, f"Incidents ({len(run.incidents):,})"),
         framed(el("table", {"class": "incidents"}, el("thead", {}, head), bodies)),
         _cut_note(len(run.incidents)),
-        el("p", {"class": "note"},
-           "GPU-hours of an incident count all its GPUs until it was over, also while the job "
-           "waited without them; those of the losses above count only GPUs that were held."),
     ])  # fmt: skip
 
 

@@ -19,9 +19,6 @@ class Html(str):
     __slots__ = ()
 
 
-EMPTY = Html("")
-
-
 def text(value: object) -> Html:
     """A value as text: control characters and direction marks visible, special ones escaped."""
     return Html(html.escape(harmless(str(value)), quote=True))
