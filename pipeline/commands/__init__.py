@@ -1,0 +1,38 @@
+"""One module per command: HELP, add_arguments(parser) and run(args) -> exit code.
+
+Data goes to stdout, progress and warnings to stderr. Heavy imports stand inside `run`, so that
+`wallsplit --help` stays fast.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+from pipeline.commands import (
+    check,
+    demo,
+    explain,
+    facts,
+    ingest,
+    report,
+    run,
+    schema,
+    show,
+    split,
+    sql,
+)
+
+# in the order in which `wallsplit --help` shows them
+COMMANDS: dict[str, ModuleType] = {
+    "demo": demo,
+    "run": run,
+    "ingest": ingest,
+    "facts": facts,
+    "explain": explain,
+    "split": split,
+    "sql": sql,
+    "schema": schema,
+    "report": report,
+    "show": show,
+    "check": check,
+}

@@ -1,0 +1,31 @@
+"""`wallsplit explain`: what is recognised in files, and what is not."""
+
+from __future__ import annotations
+
+import argparse
+
+from pipeline.commands import options
+from pipeline.commands.output import harmless
+
+HELP = "what is recognised in files, and what is not"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of the command."""
+    parser.add_argument("paths", nargs="+", metavar="FILE", help="file, folder or glob")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    options.add_parsing(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Explain each file; 1 where a training log was not recognised."""
+    from pipeline import config, explain
+    from pipeline.rows import to_json
+
+    found = explain.explain(args.paths, options.ingest_options(args, config.Config()))
+    if args.json:
+        print(to_json([e.as_dict() for e in found]))
+    else:
+        for e in found:
+            print(harmless(explain.as_text(e)))
+    return 1 if any(e.is_unrecognised_training for e in found) else 0

@@ -1,0 +1,39 @@
+"""`wallsplit run`: ingest what is new, split, write reports: the nightly job."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from pipeline.commands import options, reading
+from pipeline.commands.output import harmless
+
+HELP = "ingest what is new, split, write reports: the nightly job"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of the command."""
+    options.add_reading(parser)
+    parser.add_argument("--out", type=Path, metavar="DIR", help="reports (default: LAKE/reports)")
+    parser.add_argument("--json", action="store_true", help="print the JSON report")
+
+
+def run(args: argparse.Namespace) -> int:
+    """The nightly job; 3 where too many records were unreadable."""
+    from pipeline import lake, timeline
+    from pipeline.report import build
+
+    settings, summary = reading.read(args)
+    lake.require_lake(args.lake)
+    if not timeline.is_current(args.lake):
+        timeline.rebuild(args.lake)
+    report = build(args.lake)
+    out = args.out or args.lake / "reports"
+    html = report.write(out)
+    if args.json:
+        print(report.to_json())
+    else:
+        print(reading.summary_text(summary))
+        print(harmless(report.to_terminal()))
+        print(f"report: {html}")
+    return reading.exit_code(settings, summary)
