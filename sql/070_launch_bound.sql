@@ -1,15 +1,15 @@
 -- One row per process start that a log shows, with its stretch of the file [seq_from, seq_to).
 -- A start marker opens a launch when something (steps, an evaluation, an exit) ended the one
 -- before; repeated markers of one start, or of several ranks, do not.
--- Reads: train_line_used, fault_line, step_source.
+-- Reads: train_line_used, fault_match, step_source.
 with ends as (
     select file_id, seq, true as is_exit
     from train_line_used
     where kind in ('step', 'evaluation', 'checkpoint_save', 'shutdown')
     union all
-    select fault_line.file_id, fault_line.seq, fault_line.is_exit
-    from fault_line
-    where fault_line.is_trouble and file_id in (select file_id from step_source)
+    select fault_match.file_id, fault_match.seq, fault_match.is_exit
+    from fault_match
+    where fault_match.is_trouble and file_id in (select file_id from step_source)
 ),
 
 starts as (

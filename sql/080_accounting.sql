@@ -7,8 +7,15 @@ with utc as (
         f.modified_us,
         wall_us(a.submit_us, a.stamp_kind, f.timezone) as submit_at_us,
         wall_us(a.eligible_us, a.stamp_kind, f.timezone) as eligible_at_us,
-        wall_us(a.start_us, a.stamp_kind, f.timezone) as start_at_us,
-        wall_us(a.end_us, a.stamp_kind, f.timezone) as end_at_us
+        -- a clock time that comes twice: the elapsed time tells which one is meant
+        reading_us(
+            a.start_us, a.stamp_kind, f.timezone,
+            wall_us(a.end_us, a.stamp_kind, f.timezone)
+            - (a.elapsed_s + coalesce(a.suspended_s, 0)) * 1000000) as start_at_us,
+        reading_us(
+            a.end_us, a.stamp_kind, f.timezone,
+            wall_us(a.start_us, a.stamp_kind, f.timezone)
+            + (a.elapsed_s + coalesce(a.suspended_s, 0)) * 1000000) as end_at_us
     from raw_accounting_row as a
     join file_state as f using (file_id)
 )

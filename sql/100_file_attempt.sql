@@ -1,11 +1,11 @@
 -- One row per (log file, attempt) that belong together, with the rule that says so.
--- Reads: step_source, fault_line, file_state, job_attempt.
+-- Reads: step_source, fault_match, file_state, job_attempt.
 -- Rules: stdout (the job's output path, pattern letters of sbatch filled in), job_id_in_name (the
 -- id stands in the file's name), job_id_in_log (a banner in the file names the job).
 with logs as (
     select f.file_id, f.cluster, f.path, f.file_name
     from file_state as f
-    where f.file_id in (select file_id from step_source union select file_id from fault_line)
+    where f.file_id in (select file_id from step_source union select file_id from fault_match)
 ),
 
 started as (
@@ -47,14 +47,14 @@ by_name as (
 
 by_banner as (
     select distinct
-        fault_line.file_id, started.attempt_id, 'job_id_in_log' as log_rule, 0.9 as log_confidence
-    from fault_line
+        fault_match.file_id, started.attempt_id, 'job_id_in_log' as log_rule, 0.9 as log_confidence
+    from fault_match
     join started
-        on fault_line.cluster = started.cluster
-        and split_part(fault_line.captures['id'], '.', 1) = started.native_id
+        on fault_match.cluster = started.cluster
+        and split_part(fault_match.captures['id'], '.', 1) = started.native_id
     where
-        fault_line.signature_id like 'slurm.%'
-        and fault_line.file_id in (select file_id from logs)
+        fault_match.signature_id like 'slurm.%'
+        and fault_match.file_id in (select file_id from logs)
 ),
 
 every_reason as (

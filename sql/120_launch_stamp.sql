@@ -1,5 +1,6 @@
 -- One row per stated instant inside a launch: the fixed points of its clock.
--- Reads: launch_line, fault_line, raw_clock_mark, launch_bound, file_state, inferred_stamp.
+-- Reads: launch_line, fault_line, raw_clock_mark, launch_bound, file_state, inferred_stamp,
+-- clock_offset, wild_stamp.
 with others as (
     select file_id, seq, stated_us as at_us, stamp_resolution_s
     from fault_line
@@ -7,11 +8,14 @@ with others as (
     union all
     select
         c.file_id, c.seq,
-        coalesce(wall_us(c.stamp_us, c.stamp_kind, f.timezone), inferred_stamp.at_us) as at_us,
+        coalesce(inferred_stamp.at_us, wall_us(c.stamp_us, c.stamp_kind, f.timezone))
+        + coalesce(o.offset_us, 0) as at_us,
         c.stamp_resolution_s
     from raw_clock_mark as c
     join file_state as f using (file_id)
     left join inferred_stamp using (file_id, seq, stamp_kind)
+    left join clock_offset as o on o.file_id = c.file_id
+    anti join wild_stamp as wild on wild.file_id = c.file_id and wild.seq = c.seq
     where c.file_id in (select file_id from step_source)
 )
 

@@ -1,7 +1,7 @@
 -- One row per launch of a log, with the attempt that it ran in (null: no accounting knows it).
--- Among the attempts of its file a launch belongs to the one whose time holds its first stated
--- instant; a launch without any keeps its place in the order.
--- Reads: launch_bound, launch_stamp, launch_line, file_attempt, job_attempt.
+-- Among the attempts of its file a launch belongs to the one that it overlaps most in time; a launch
+-- without any stated instant keeps its place in the order.
+-- Reads: launch_bound, launch_stamp, launch_line, file_attempt, job_attempt, clock_offset.
 with launches as (
     select
         b.file_id,
@@ -39,7 +39,7 @@ scored as (
             -- an allocation that never lasted did not hold minutes of training
             when c.until_us <= c.start_at_us and l.last_us > c.until_us + 60000000 then -1
             -- slack of a minute: clocks of nodes and of the controller differ
-            when l.first_us between c.start_at_us - 60000000 and c.until_us + 60000000 then
+            when l.first_us <= c.until_us + 60000000 and l.last_us >= c.start_at_us - 60000000 then
                 2 + greatest(
                     0, least(l.last_us, c.until_us) - greatest(l.first_us, c.start_at_us))
             else -1
@@ -47,18 +47,25 @@ scored as (
         abs(least(l.launch_in_file, c.n_candidates) - c.nth) as misplaced
     from launches as l
     left join candidates as c on l.file_id = c.file_id
+),
+
+best as (
+    select *
+    from scored
+    qualify
+        row_number() over (
+            partition by file_id, launch_in_file order by overlap_us desc, misplaced, attempt_id) = 1
 )
 
 select
-    file_id,
+    best.file_id,
     launch_in_file,
     n_launches,
     first_us,
     last_us,
+    o.offset_us,
     case when overlap_us >= 0 then attempt_id end as attempt_id,
     case when overlap_us >= 0 then log_rule end as log_rule,
     case when overlap_us >= 0 then log_confidence end as log_confidence
-from scored
-qualify
-    row_number() over (
-        partition by file_id, launch_in_file order by overlap_us desc, misplaced, attempt_id) = 1
+from best
+left join clock_offset as o on o.file_id = best.file_id

@@ -50,9 +50,19 @@ spread as (
         same_second as (partition by file_id, launch_in_file, elapsed_s, has_bar)
 ),
 
+-- what stands before the first fixed point of a launch also stands before the steps that it ends
 points as (
-    select file_id, launch_in_file, seq, at_us, error_s from launch_stamp
-    where (file_id, launch_in_file) in (select (file_id, launch_in_file) from lines)
+    select
+        p.file_id, p.launch_in_file, p.seq, p.at_us, p.error_s,
+        case
+            when row_number() over (
+                partition by p.file_id, p.launch_in_file order by p.seq, p.at_us) = 1
+                then coalesce(s.n_steps * s.step_ms * 1000, 0)
+            else 0
+        end as spent_us
+    from launch_stamp as p
+    left join step_line as s using (file_id, seq)
+    where (p.file_id, p.launch_in_file) in (select (file_id, launch_in_file) from lines)
 ),
 
 merged as (
@@ -62,7 +72,7 @@ merged as (
     from spread
     where stated_us is null
     union all by name
-    select *, null::double as bar_us, 0::double as spent_us, false as is_line from points
+    select *, null::double as bar_us, false as is_line from points
 ),
 
 summed as (

@@ -13,7 +13,8 @@ select
     end_state,
     end_rule,
     log_rule,
-    log_confidence
+    log_confidence,
+    offset_us / 1e6 as clock_offset_s
 from run_launch
 where file_id is not null
 order by run_id, launch_no

@@ -72,8 +72,9 @@ def timeline_of(
     accounts: list[dict[str, object]] | None = None,
     clock: list[dict[str, object]] | None = None,
     clusters: dict[str, str] | None = None,
+    zones: dict[str, str] | None = None,
 ) -> duckdb.DuckDBPyConnection:
-    """A connection with every timeline table made from the facts; `clusters` by file."""
+    """A connection with every timeline table made from the facts; clusters and zones by file."""
     con = duckdb.connect()
     con.execute("set timezone = 'UTC'")
     con.execute("set enable_progress_bar = false")
@@ -85,7 +86,7 @@ def timeline_of(
     for table, rows in given.items():
         con.register(f"raw_{table.name}", _batch_one(table, rows or []))
         files |= {str(row["file_id"]) for row in rows or []}
-    con.register("raw_file", _ledger(sorted(files), clusters or {}))
+    con.register("raw_file", _ledger(sorted(files), clusters or {}, zones or {}))
     timeline.run_stages(con)
     return con
 
@@ -95,12 +96,12 @@ def _batch_one(table: Table, rows: list[dict[str, object]]) -> pa.Table:
     return pa.Table.from_pylist([{**row, "batch": 1} for row in rows], schema=schema)
 
 
-def _ledger(files: list[str], clusters: dict[str, str]) -> pa.Table:
+def _ledger(files: list[str], clusters: dict[str, str], zones: dict[str, str]) -> pa.Table:
     def row(file_id: str) -> dict[str, object]:
         return {
             "file_id": file_id, "cluster": clusters.get(file_id, "default"),
             "path": f"/logs/{file_id}", "format": "text",
-            "status": "parsed", "status_detail": "", "compression": "", "timezone": "UTC",
+            "status": "parsed", "status_detail": "", "compression": "", "timezone": zones.get(file_id, "UTC"),
             "tail_offset": 0, "parsed_from": 0, "parsed_to": 10_000, "n_lines": 100,
             "mtime_us": micros(START + 1e6), "batch": 1,
         }  # fmt: skip
@@ -108,6 +109,15 @@ def _ledger(files: list[str], clusters: dict[str, str]) -> pa.Table:
     empty = row("none")
     rows = [row(f) for f in files] or [empty]
     return pa.Table.from_pylist(rows).slice(0, len(files))
+
+
+def steps(log: TrainLog, start: float, first: int, last: int, step_s: float = 10.0) -> float:
+    """Write the stamped steps first..last of a process that starts at `start`; when it ends."""
+    log.event("train_start", start)
+    for n in range(first, last + 1):
+        at = start + step_s * (n - first + 1)
+        log.event("step", at, step_to=n, step_ms=step_s * 1000, total_steps=10_000)
+    return start + step_s * (last - first + 1)
 
 
 def segments(con: duckdb.DuckDBPyConnection) -> list[tuple[object, ...]]:

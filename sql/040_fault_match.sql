@@ -1,12 +1,13 @@
--- One row per line that a signature matched, with the instant that it states.
+-- One row per line that a signature matched, with the instant that it states,
+-- as printed.
 -- A banner of Slurm carries its time inside the text.
 -- Reads: raw_fault_event, file_state, inferred_stamp.
 select
     t.* exclude (batch),
     f.cluster,
     coalesce(
-        wall_us(t.stamp_us, t.stamp_kind, f.timezone),
         inferred_stamp.at_us,
+        wall_us(t.stamp_us, t.stamp_kind, f.timezone),
         wall_us(
             epoch_us(try_strptime(t.captures['ts'], '%Y-%m-%dT%H:%M:%S')), 'local', f.timezone)
     ) as stated_us,
