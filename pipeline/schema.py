@@ -250,12 +250,7 @@ LAUNCH = Table(
         Column("end_rule", _STR, "what end_state rests on"),
         Column("log_rule", _STR, "why the log belongs to the attempt"),
         Column("log_confidence", _F64, "0 to 1"),
-        Column(
-            "clock_offset_s",
-            _F64,
-            "added to the log's times, which lay outside of its allocation; null if nothing was",
-            "s",
-        ),
+        Column("clock_offset_s", _F64, "added to the log's times to fit its allocation", "s"),
     ),
 )
 

@@ -1,5 +1,5 @@
 -- One row per allocation that the accounting shows, times in UTC microseconds.
--- Reads: accounting.
+-- Reads: allocation.
 -- Source of the mapping: sacct(1), job state codes; a user's scancel names the uid.
 select
     id_of([scheduler, cluster, native_id, submit_at_us::varchar, het_offset::varchar])
@@ -33,6 +33,5 @@ select
     coalesce(
         end_at_us is null and state_base = 'RUNNING' and elapsed_s > time_limit_s + 86400, false)
         as is_runaway
-from accounting
-where step_id is null
+from allocation
 order by cluster, start_at_us, attempt_id

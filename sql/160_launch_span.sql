@@ -36,31 +36,82 @@ steps as (
     group by all
 ),
 
-spans as (
+-- logs of which only the number of a rank or node differs, at one time, tell of one process start
+labelled as (
     select
-        la.* exclude (attempt_id),
-        la.attempt_id is null as is_log_only,
-        coalesce(
-            la.attempt_id,
-            id_of(['log', f.cluster, la.file_id, la.launch_in_file::varchar])
-        ) as attempt_id,
+        la.*,
         f.cluster,
+        f.path,
         f.file_name,
         least(la.first_us, e.first_event_us) as from_us,
         greatest(la.last_us, e.last_event_us) as until_us,
         e.* exclude (file_id, launch_in_file),
         coalesce(steps.n_step_lines, 0) as n_step_lines,
-        steps.* exclude (file_id, launch_in_file, n_step_lines)
+        steps.* exclude (file_id, launch_in_file, n_step_lines),
+        case
+            when la.attempt_id is null then regexp_replace(
+                f.path, '(rank|node|worker|host|proc|gpu)[-_.]?\d+', '\1', 'gi')
+        end as log_key
     from launch_attempt as la
     join events as e using (file_id, launch_in_file)
     left join steps using (file_id, launch_in_file)
     join file_state as f using (file_id)
+),
+
+stretches as (
+    select
+        *,
+        coalesce(max(until_us) over (
+            partition by cluster, log_key order by from_us, file_id, launch_in_file
+            rows between unbounded preceding and 1 preceding) > from_us, false) as is_with_before
+    from labelled
+),
+
+grouped as (
+    select
+        *,
+        sum((not is_with_before)::integer) over (
+            partition by cluster, log_key order by from_us, file_id, launch_in_file
+            rows unbounded preceding) as stretch
+    from stretches
+),
+
+spans as (
+    select
+        * exclude (attempt_id, is_with_before, stretch),
+        attempt_id is null as is_log_only,
+        coalesce(
+            attempt_id,
+            first_value(id_of(['log', cluster, file_id, launch_in_file::varchar])) over (
+                partition by cluster, log_key, stretch
+                order by n_step_lines desc, file_id, launch_in_file)
+        ) as attempt_id
+    from grouped
+),
+
+-- kept: no log of more steps tells of the same time ...
+best as (
+    select s.file_id, s.launch_in_file
+    from spans as s
+    anti join spans as other
+        on other.attempt_id = s.attempt_id
+        and other.file_id <> s.file_id
+        and other.from_us < s.until_us and s.from_us < other.until_us
+        and (other.n_step_lines, other.file_id) > (s.n_step_lines, s.file_id)
+),
+
+kept as (
+    select spans.*
+    from spans
+    semi join best using (file_id, launch_in_file)
 )
 
+select * from kept
+union all by name
+-- ... or only such as are themselves not kept
 select s.*
 from spans as s
-anti join spans as other
+anti join kept as other
     on other.attempt_id = s.attempt_id
-    and other.file_id <> s.file_id
     and other.from_us < s.until_us and s.from_us < other.until_us
-    and (other.n_step_lines, other.file_id) > (s.n_step_lines, s.file_id)
+anti join best on best.file_id = s.file_id and best.launch_in_file = s.launch_in_file

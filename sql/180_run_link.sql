@@ -3,7 +3,7 @@
 -- checkpoint of the one loaded by the other (E4, 0.95), starts in one log (file, 0.9), a serial
 -- array (E5, 0.9), same user, name and folder (E7, 0.6; with continuing step numbers 0.86).
 -- A link of 0.85 or more is used; the others are suggestions.
--- Reads: attempt_all, launch_span, launch_line, event_clock.
+-- Reads: attempt_all, launch_span, checkpoint_place, checkpoint_load.
 with started as (
     select
         *,
@@ -16,8 +16,8 @@ with started as (
 
 explicit as (
     select
-        lag(attempt_id) over same as prev_attempt_id, attempt_id, 'E1' as rule,
-        1.0 as confidence, 'run id ' || explicit_id as evidence
+        lag(attempt_id) over same as prev_attempt_id, attempt_id, 'E1' as rule, 1.0 as confidence,
+        'run id ' || explicit_id as evidence
     from started
     where explicit_id is not null
     window same as (partition by cluster, explicit_id order by start_at_us, attempt_id)
@@ -28,7 +28,7 @@ requeued as (
         lag(attempt_id) over same as prev_attempt_id, attempt_id, 'E2' as rule,
         case
             -- ids are used again after years: then it is another job
-            when submit_at_us - lag(end_at_us) over same > 30 * 86400000000 then 0.3
+            when submit_at_us - lag(end_at_us) over same > 7 * 86400000000 then 0.3
             else 0.99
         end as confidence,
         'job id ' || native_id as evidence
@@ -40,48 +40,25 @@ requeued as (
 
 serial_array as (
     select
-        lag(attempt_id) over same as prev_attempt_id, attempt_id, 'E5' as rule,
-        case when start_at_us >= lag(end_at_us) over same then 0.9 else 0.1 end as confidence,
+        lag(attempt_id) over same as prev_attempt_id, attempt_id, 'E5' as rule, 0.9 as confidence,
         'array ' || array_job_id || ', one task at a time' as evidence
     from started
-    where array_job_id in (select array_job_id from attempt_all where array_throttle = 1)
+    where (cluster, array_job_id) in (
+        select (cluster, array_job_id) from attempt_all where array_throttle = 1)
     window same as (partition by cluster, array_job_id order by start_at_us, attempt_id)
-),
-
-checkpoint_lines as (
-    select
-        s.attempt_id, s.cluster, s.from_us, l.kind, l.step_to,
-        regexp_replace(
-            rtrim(l.checkpoint_path, './'),
-            '/?(checkpoint-|step-|iter_0*|global_step|step_?)\d+(/.*)?$', '') as folder,
-        l.seq
-    from launch_line as l
-    join launch_span as s using (file_id, launch_in_file)
-    where l.kind in ('checkpoint_save', 'checkpoint_commit', 'checkpoint_load')
-        and l.checkpoint_path is not null
-),
-
-loaded as (
-    select distinct load.attempt_id, save.attempt_id as prev_attempt_id, save.from_us, save.folder,
-        save.step_to
-    from checkpoint_lines as load
-    join checkpoint_lines as save
-        on load.cluster = save.cluster
-        and load.folder = save.folder
-        and load.step_to = save.step_to
-        and save.from_us < load.from_us
-        and save.attempt_id <> load.attempt_id
-    where load.kind = 'checkpoint_load' and save.kind in ('checkpoint_save', 'checkpoint_commit')
 ),
 
 continued as (
     select
-        prev_attempt_id, attempt_id, 'E4' as rule, 0.95 as confidence,
-        'loads step ' || step_to || ' of ' || folder as evidence
-    from loaded
-    qualify
-        row_number() over (
-            partition by attempt_id order by from_us desc, step_to desc, prev_attempt_id) = 1
+        prev_attempt_id, attempt_id, 'E4' as rule,
+        case when is_elsewhere or is_anew then 0.3 else 0.95 end as confidence,
+        'loads step ' || step || ' of ' || folder
+        || case
+            when is_elsewhere then ', but saves elsewhere'
+            when is_anew then ', but counts its steps anew'
+            else ''
+        end as evidence
+    from checkpoint_load
 ),
 
 same_log as (
@@ -89,13 +66,16 @@ same_log as (
         lag(attempt_id) over same as prev_attempt_id, attempt_id, 'file' as rule,
         case
             when total_steps <> lag(total_steps) over same then 0.4
-            when is_fresh and lag(last_step) over same is not null then 0.5
+            -- started afresh behind a run that had reached its end
+            when is_fresh and (
+                lag(shutdown_detail) over same = 'completed'
+                or lag(last_step) over same >= lag(total_steps) over same) then 0.4
             else 0.9
         end as confidence,
-        'launch ' || launch_in_file || ' of one log' as evidence
+        'launch ' || row_number() over same || ' of one log' as evidence
     from launch_span
     where is_log_only
-    window same as (partition by file_id order by launch_in_file)
+    window same as (partition by cluster, log_key order by from_us, file_id, launch_in_file)
 ),
 
 steps_of_attempt as (
@@ -107,29 +87,47 @@ steps_of_attempt as (
     group by all
 ),
 
-alike as (
+saves as (
+    select attempt_id, list(distinct folder) as folders
+    from checkpoint_place
+    where is_save
+    group by all
+),
+
+namesakes as (
     select
-        lag(s.attempt_id) over same as prev_attempt_id, s.attempt_id, 'E7' as rule,
-        case
-            when s.start_at_us < lag(s.end_at_us) over same then 0.1
-            when s.start_at_us - lag(s.end_at_us) over same > 86400000000 then 0.3
-            when p.resumes_at > 0 and p.resumes_at <= lag(p.last_step) over same then 0.86
-            else 0.6
-        end as confidence,
-        case
-            when s.start_at_us < lag(s.end_at_us) over same then 'same name and folder, but overlap'
-            when p.resumes_at > 0 and p.resumes_at <= lag(p.last_step) over same
-                then 'same name and folder, continues at step ' || p.resumes_at
-            else 'same user, name and folder'
-        end as evidence
+        s.*, p.resumes_at, saves.folders,
+        lag(s.attempt_id) over same as prev_attempt_id,
+        lag(s.end_at_us) over same as prev_end_us,
+        lag(p.last_step) over same as prev_last_step,
+        lag(saves.folders) over same as prev_folders
     from started as s
     left join steps_of_attempt as p using (attempt_id)
+    left join saves using (attempt_id)
     where s.scheduler is not null and s.job_name is not null
         and (s.n_gpus > 0 or p.attempt_id is not null)
     window same as (
         partition by s.cluster, s."user", s.job_name,
             coalesce(s.work_dir, regexp_replace(s.stdout_path, '/[^/]*$', ''))
         order by s.start_at_us, s.attempt_id)
+),
+
+alike as (
+    select
+        prev_attempt_id, attempt_id, 'E7' as rule,
+        case
+            when start_at_us - prev_end_us > 86400000000 then 0.3
+            when not list_has_any(folders, prev_folders) then 0.3
+            when resumes_at > 0 and resumes_at <= prev_last_step then 0.86
+            else 0.6
+        end as confidence,
+        'same user, name and folder' || case
+            when not list_has_any(folders, prev_folders) then ', but saves elsewhere'
+            when resumes_at > 0 and resumes_at <= prev_last_step
+                then ', continues at step ' || resumes_at
+            else ''
+        end as evidence
+    from namesakes
 ),
 
 every_link as (
@@ -144,10 +142,22 @@ every_link as (
     select * from serial_array
     union all by name
     select * from alike
+),
+
+-- one run does not do two things at once: a minute of slack for the clocks
+judged as (
+    select
+        l.prev_attempt_id, l.attempt_id, l.rule, l.evidence,
+        case when a.start_at_us < p.end_at_us - 60000000 then least(l.confidence, 0.2)
+            else l.confidence end as confidence,
+        coalesce(a.start_at_us < p.end_at_us - 60000000, false) as is_at_once
+    from every_link as l
+    join started as a on a.attempt_id = l.attempt_id
+    join started as p on p.attempt_id = l.prev_attempt_id
 )
 
 select
-    prev_attempt_id, attempt_id, rule, confidence, confidence >= 0.85 as is_used, evidence
-from every_link
-where prev_attempt_id is not null
+    prev_attempt_id, attempt_id, rule, confidence, confidence >= 0.85 as is_used,
+    evidence || case when is_at_once then ', but both ran at once' else '' end as evidence
+from judged
 order by attempt_id, prev_attempt_id, rule

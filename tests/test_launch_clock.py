@@ -52,7 +52,7 @@ def test_silence_of_days_inside_a_log_is_no_wild_stamp():
 def test_log_whose_clock_disagrees_with_its_accounting_stays_with_it(skew_s):
     log = TrainLog()
     end = steps(log, START + 30, 1, 100)
-    offsets = {n: skew_s for n in range(len(log.rows))}
+    offsets = dict.fromkeys(range(len(log.rows)), skew_s)
     con = timeline_of(
         moved(log, offsets).rows, accounts=[accounting(1, START, end + 20, "COMPLETED")]
     )
