@@ -56,3 +56,9 @@ create or replace macro nearest_year_us(stamp_us, anchor_us) as
 
 -- id_of(parts): a short stable id.
 create or replace macro id_of(parts) as substr(md5(array_to_string(parts, '|')), 1, 16);
+
+-- is_start_kind(kind): the kinds of training-log lines that a process prints before its first step.
+create or replace macro is_start_kind(kind) as
+    kind in (
+        'attempt_start', 'imports_done', 'dist_init', 'model_built', 'data_built', 'compile',
+        'train_start', 'checkpoint_load', 'resume', 'fresh_start');

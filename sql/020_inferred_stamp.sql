@@ -1,8 +1,8 @@
 -- One row per fact whose printed time does not say by itself which instant it means, with that
--- instant. A time without year or date: the nearest dated time before it in its file decides, else the
--- nearest after it, else the modification time of the file. A time of the hour that a change of zone
--- offset shows twice: it means the first pass until the file's clock is seen to go back, and if it
--- never is, when the file was already being written before that hour.
+-- instant. A time without year or date: the nearest dated time before it in its file decides, else
+-- the nearest after it, else the modification time of the file. A time of the hour that a change
+-- of zone offset shows twice: it means the first pass until the file's clock is seen to go back,
+-- and if it never is, when the file was already being written before that hour.
 -- Reads: raw_train_event, raw_fault_event, raw_clock_mark, file_state.
 with printed as (
     select file_id, seq, stamp_us, stamp_kind from raw_train_event where stamp_us is not null

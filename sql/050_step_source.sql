@@ -32,9 +32,7 @@ stated_total as (
 marker_rank as (
     select file_id, arg_min(coalesce(rank, -1), seq) as marker_rank
     from train_line
-    where kind in (
-        'attempt_start', 'imports_done', 'dist_init', 'model_built', 'data_built', 'compile',
-        'train_start', 'checkpoint_load', 'resume', 'fresh_start')
+    where is_start_kind(kind)
     group by all
 )
 

@@ -1,9 +1,9 @@
--- One row per stated instant of a training log that its neighbours contradict: a broken clock, a torn
--- line, a date out of another file. It counts as unstated.
--- Wild is a stamp that lies more than a minute outside of what stands before and behind it, while
--- these (the medians of up to seven stamps each) are in order. Where they are not, the clock itself
--- went back. At the ends of a file, where only one side is known, a stamp is wild if it breaks the
--- order, or if years lie between.
+-- One row per stated instant of a training log that its neighbours contradict: a broken clock, a
+-- torn line, a date out of another file. It counts as unstated. Wild is a stamp that lies more
+-- than a minute outside of what stands before and behind it, while these (the medians of up to
+-- seven stamps each) are in order. Where they are not, the clock itself went back. At the ends of
+-- a file, where only one side is known, a stamp is wild if it breaks the order, or if years lie
+-- between.
 -- Reads: train_line, fault_match, raw_clock_mark, file_state, inferred_stamp, step_source.
 with stamps as (
     select file_id, seq, stated_us from train_line where stated_us is not null

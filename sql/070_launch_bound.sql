@@ -17,9 +17,7 @@ starts as (
     from train_line_used as t
     join step_source as s using (file_id)
     where
-        t.kind in (
-            'attempt_start', 'imports_done', 'dist_init', 'model_built', 'data_built', 'compile',
-            'train_start', 'checkpoint_load', 'resume', 'fresh_start')
+        is_start_kind(t.kind)
         and coalesce(t.rank, -1) = s.marker_rank
     -- a bar that begins is only a start where nothing better says so: every rank may draw one
     qualify

@@ -1,6 +1,6 @@
--- One row per allocation that the accounting shows. Rows that a change of its size closed (RESIZING)
--- and the row behind them are one allocation: it lasts from the first to the last, ends as the last
--- one says, and has the size that was asked for first.
+-- One row per allocation that the accounting shows. Rows that a change of its size closed
+-- (RESIZING) and the row behind them are one allocation: it lasts from the first to the last, ends
+-- as the last one says, and has the size that was asked for first.
 -- Reads: accounting.
 with ordered as (
     select

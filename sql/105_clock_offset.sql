@@ -1,9 +1,10 @@
--- One row per log whose clock cannot be that of its allocation: what has to be added to its instants.
--- A process does not print before its allocation starts; such a log is moved to the start. A log that
--- lies wholly behind the end is moved back into it. By the least that makes it fit, and where that is
--- more than ten minutes by whole quarters of an hour, since then its zone is wrong (at most 14 hours).
--- A log that only goes on after the end is not moved: orphans print on.
--- Reads: train_line, wild_stamp, step_source, file_attempt, job_attempt.
+-- One row per log whose clock cannot be that of its allocation: what has to be added to its
+-- instants. A process does not print before its allocation starts; such a log is moved to the
+-- start. A log that lies wholly behind the end is moved back into it. By the least that makes it
+-- fit, and where that is more than ten minutes by whole quarters of an hour, since then its zone
+-- is wrong (at most 14 hours). A log that only goes on after the end is not moved: orphans print
+-- on.
+-- Reads: train_line, wild_stamp, file_attempt, job_attempt.
 with extents as (
     select t.file_id, min(t.stated_us) as first_us, max(t.stated_us) as last_us
     from train_line as t

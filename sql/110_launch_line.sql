@@ -1,5 +1,5 @@
--- One row per used training-log line, with its launch and the instant that it states on the clock of
--- its attempt.
+-- One row per used training-log line, with its launch and the instant that it states on the clock
+-- of its attempt.
 -- Reads: train_line_used, launch_bound, wild_stamp, clock_offset.
 select
     t.* replace (

@@ -1,6 +1,6 @@
 -- One row per stated instant inside a launch: the fixed points of its clock.
 -- Reads: launch_line, fault_line, raw_clock_mark, launch_bound, file_state, inferred_stamp,
--- clock_offset, wild_stamp.
+-- clock_offset, wild_stamp, step_source.
 with others as (
     select file_id, seq, stated_us as at_us, stamp_resolution_s
     from fault_line

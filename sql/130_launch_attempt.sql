@@ -1,6 +1,6 @@
 -- One row per launch of a log, with the attempt that it ran in (null: no accounting knows it).
--- Among the attempts of its file a launch belongs to the one that it overlaps most in time; a launch
--- without any stated instant keeps its place in the order.
+-- Among the attempts of its file a launch belongs to the one that it overlaps most in time; a
+-- launch without any stated instant keeps its place in the order.
 -- Reads: launch_bound, launch_stamp, launch_line, file_attempt, job_attempt, clock_offset.
 with launches as (
     select
@@ -54,7 +54,8 @@ best as (
     from scored
     qualify
         row_number() over (
-            partition by file_id, launch_in_file order by overlap_us desc, misplaced, attempt_id) = 1
+            partition by file_id, launch_in_file
+            order by overlap_us desc, misplaced, attempt_id) = 1
 )
 
 select

@@ -30,22 +30,20 @@ counted as (
     from steps
     left join resumed using (file_id, launch_in_file)
     window launch as (partition by steps.file_id, steps.launch_in_file order by steps.seq)
+),
+
+covering as (
+    select
+        * exclude (n_steps, step_before),
+        case
+            when step_before < step_to then step_to - step_before
+            when step_before is not null then 1
+            when n_steps is not null then n_steps
+            when resume_step < step_to then step_to - resume_step
+            else 1
+        end as n_steps
+    from counted
 )
 
-select
-    * exclude (n_steps, step_before),
-    case
-        when step_before < step_to then step_to - step_before
-        when step_before is not null then 1
-        when n_steps is not null then n_steps
-        when resume_step < step_to then step_to - resume_step
-        else 1
-    end as n_steps,
-    step_to + 1 - case
-        when step_before < step_to then step_to - step_before
-        when step_before is not null then 1
-        when n_steps is not null then n_steps
-        when resume_step < step_to then step_to - resume_step
-        else 1
-    end as step_from
-from counted
+select *, step_to + 1 - n_steps as step_from
+from covering

@@ -1,9 +1,9 @@
--- One row per training-log line with its resolved instant.
--- A line without a time of its own takes it from the last fixed point before it in its launch, plus
--- what the launch's own clock says has passed since: the elapsed time of its progress bar, or the
--- sum of stated durations. It never lies later than the next fixed point and that clock allow (a
--- bar may be printed long after its time, when output is buffered). Without any fixed point the
--- start of the attempt (scheduler), else the modification time of the file at its end (mtime), is one.
+-- One row per training-log line with its resolved instant. A line without a time of its own takes
+-- it from the last fixed point before it in its launch, plus what the launch's own clock says has
+-- passed since: the elapsed time of its progress bar, or the sum of stated durations. It never
+-- lies later than the next fixed point and that clock allow (a bar may be printed long after its
+-- time, when output is buffered). Without any fixed point the start of the attempt (scheduler),
+-- else the modification time of the file at its end (mtime), is one.
 -- Reads: launch_line, step_line, launch_stamp, launch_attempt, job_attempt, file_state.
 with every_line_stated as (
     select file_id, launch_in_file
@@ -23,7 +23,8 @@ lines as (
                 over (partition by l.file_id, l.launch_in_file)
         ) as has_bar,
         case
-            when l.kind = 'evaluation' and l.stated_us is null then coalesce(l.duration_ms, 0) * 1000
+            when l.kind = 'evaluation' and l.stated_us is null
+                then coalesce(l.duration_ms, 0) * 1000
             when l.stated_us is null and s.step_ms is not null then s.n_steps * s.step_ms * 1000
             else 0
         end as spent_us

@@ -1,5 +1,5 @@
 -- One row per attempt, from the accounting or from a log alone; instants in UTC microseconds.
--- Reads: job_attempt, launch_span, file_state.
+-- Reads: job_attempt, launch_span.
 select
     attempt_id, cluster, scheduler, job_id, native_id, array_job_id, array_task_id, array_throttle,
     job_name, "user", submit_at_us, eligible_at_us, start_at_us, end_at_us,

@@ -1,6 +1,6 @@
--- One row per attempt that loads what an attempt before it saved: the newest such one, and what speaks
--- against their being one run: a fork saves elsewhere, a fine-tune counts its steps anew.
--- Reads: checkpoint_place, launch_span, attempt_all.
+-- One row per attempt that loads what an attempt before it saved: the newest such one, and what
+-- speaks against their being one run: a fork saves elsewhere, a fine-tune counts its steps anew.
+-- Reads: checkpoint_place, launch_span.
 with loads as (
     select
         load.attempt_id, load.step, load.folder, save.attempt_id as prev_attempt_id,

@@ -1,6 +1,7 @@
--- One row per attempt that belongs to a run, with its place in it: attempts that started and trained
--- (a log says so) or held GPUs. Its run is named after the first attempt.
--- Reads: attempt_all, attempt_component (connected attempts, from run_link), launch_span, run_link.
+-- One row per attempt that belongs to a run, with its place in it: attempts that started and
+-- trained (a log says so) or held GPUs. Its run is named after the first attempt.
+-- attempt_component holds the connected attempts, found in run_link.
+-- Reads: attempt_all, attempt_component, launch_span, run_link, job_attempt.
 with members as (
     select a.*, c.component
     from attempt_all as a

@@ -36,9 +36,7 @@ event_marks as (
     left join step_line as s using (file_id, seq)
     left join save_lines using (file_id, seq)
     where
-        l.kind in (
-            'attempt_start', 'imports_done', 'dist_init', 'model_built', 'data_built', 'compile',
-            'train_start', 'checkpoint_load', 'resume', 'fresh_start')
+        is_start_kind(l.kind)
         -- a late start marker of another rank cuts no step
         and l.seq < coalesce(r.first_step_seq, 9223372036854775807)
         or l.kind in ('evaluation', 'shutdown')

@@ -1,7 +1,8 @@
 -- One row per (run, requested world size, global batch): the fault-free time of one step, t_ref.
--- Healthy step times: not the first 5 steps of a launch, no save or evaluation inside. Stamps coarser
--- than a step are read over windows of 40 times their error (or a tenth of the healthy time, if that
--- is less), so that rounding averages out. t_ref = median of the times not slower than 1.2 x p10.
+-- Healthy step times: not the first 5 steps of a launch, no save or evaluation inside. Stamps
+-- coarser than a step are read over windows of 40 times their error (or a tenth of the healthy
+-- time, if that is less), so that rounding averages out. t_ref = median of the times not slower
+-- than 1.2 x p10.
 -- Reads: step_time.
 with timed as (
     select

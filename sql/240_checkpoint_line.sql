@@ -1,12 +1,13 @@
--- One row per checkpoint save of a run, with the step it holds and whether it became durable.
--- A blocking save is durable once its end is printed or a step follows it; a background one once its
--- end is printed. A checkpoint that a later launch loaded was durable whatever was printed.
+-- One row per checkpoint save of a run, with the step it holds and whether it became durable. A
+-- blocking save is durable once its end is printed or a step follows it; a background one once its
+-- end is printed, and so is a save of which only the end is printed. A checkpoint that a later
+-- launch loaded was durable whatever was printed.
 -- Reads: run_launch, launch_line, event_clock, step_line.
 with saves as (
     select
         r.run_id, r.launch_no, l.file_id, l.launch_in_file, l.seq, l.line, l.byte_offset,
-        coalesce(l.detail = 'scheduled', false) as is_scheduled, l.kind, l.phase, l.step_to, l.checkpoint_path, l.checkpoint_tier,
-        coalesce(l.is_async, false) as is_async, c.at_us
+        coalesce(l.detail = 'scheduled', false) as is_scheduled, l.kind, l.phase, l.step_to,
+        l.checkpoint_path, l.checkpoint_tier, coalesce(l.is_async, false) as is_async, c.at_us
     from launch_line as l
     join run_launch as r using (file_id, launch_in_file)
     join event_clock as c using (file_id, seq)
@@ -68,6 +69,29 @@ closed as (
     group by all
 ),
 
+lone_ends as (
+    select
+        e.* replace (null::boolean as is_async, null::bigint as at_us),
+        coalesce(e.step_to, steps.step_to) as step,
+        e.at_us as durable_us
+    from ends as e
+    anti join located as l
+        on l.run_id = e.run_id and l.launch_no = e.launch_no and l.seq < e.seq
+        and (e.step_to is null or l.step = e.step_to)
+    asof left join steps
+        on e.file_id = steps.file_id and e.launch_in_file = steps.launch_in_file
+        and e.seq >= steps.seq
+    qualify row_number() over (
+        partition by e.run_id, e.launch_no, coalesce(e.step_to, steps.step_to)
+        order by e.seq) = 1
+),
+
+every_save as (
+    select * exclude (kind, phase, step_to, launch_in_file) from closed
+    union all by name
+    select * exclude (kind, phase, step_to, launch_in_file, is_scheduled) from lone_ends
+),
+
 loaded as (
     select r.run_id, r.launch_no, coalesce(r.resume_step, r.first_step - 1) as step
     from run_launch as r
@@ -75,11 +99,11 @@ loaded as (
 )
 
 select
-    c.* exclude (kind, phase, step_to, next_step_seq, launch_in_file),
+    c.* exclude (next_step_seq),
     c.durable_us is not null
     or (not c.is_async and c.next_step_seq is not null)
     or exists (
         select 1 from loaded
         where loaded.run_id = c.run_id and loaded.launch_no > c.launch_no and loaded.step = c.step
     ) as is_durable
-from closed as c
+from every_save as c

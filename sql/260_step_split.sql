@@ -8,7 +8,7 @@ with referenced as (
         r.step_us as ref_us,
         t.end_us - t.last_part_from_us as last_part_us,
         t.n_steps * r.step_us as ref_steps_us,
-        -- what the steps should have taken: as stated, or by the reference where something is hidden
+        -- what the steps should have taken: as stated; by the reference where something is hidden
         coalesce(
             t.stated_us,
             case when t.has_untimed_save or t.has_untimed_evaluation or t.steps_before = 0
@@ -129,12 +129,21 @@ fate as (
         group by r.run_id, r.launch_no
         qualify r.launch_no = max(r.launch_no) over (partition by r.run_id)
     ) as u on u.run_id = w.run_id and u.launch_no = w.launch_no
+),
+
+charged as (
+    select
+        f.*,
+        case when fb.failed_no >= f.launch_no then fb.failed_no end as lost_by_no,
+        coalesce(least(f.n_steps, greatest(f.step_to - f.committed_step, 0)), 0) as n_uncommitted,
+        f.busy_us - f.warm_up_us as steps_us
+    from fate as f
+    left join failed_before as fb on fb.run_id = f.run_id and fb.launch_no = f.cut_no
 )
 
 select
-    f.*,
-    case when fb.failed_no >= f.launch_no then fb.failed_no end as lost_by_no,
-    coalesce(least(f.n_steps, greatest(f.step_to - f.committed_step, 0)), 0) as n_uncommitted,
-    f.busy_us - f.warm_up_us as steps_us
-from fate as f
-left join failed_before as fb on fb.run_id = f.run_id and fb.launch_no = f.cut_no
+    *,
+    greatest(least(n_skipped, n_steps - n_lost - n_uncommitted), 0) as n_discarded,
+    n_steps - n_lost - n_uncommitted
+    - greatest(least(n_skipped, n_steps - n_lost - n_uncommitted), 0) as n_kept
+from charged

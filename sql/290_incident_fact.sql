@@ -1,15 +1,25 @@
--- One row per fact that speaks of an incident: lines of the launch's own log from 10 minutes before
--- the onset on, other logs of its attempt and of its nodes in [onset - 10 min, end + 2 min].
+-- One row per fact that speaks of an incident: lines of the launch's own log from 10 minutes
+-- before the onset on, other logs of its attempt and of its nodes in [onset - 10 min, end + 2
+-- min], but not from before the end of the launch before it.
 -- Reads: incident_end, run_launch, run_member, launch_bound, fault_line, file_attempt.
-with ends as (
+with launch_ends as (
+    select
+        run_id, launch_no + 1 as launch_no,
+        case when is_last_of_attempt then attempt_until_us else until_us end as before_until_us
+    from run_launch
+),
+
+ends as (
     select
         e.incident_id, e.run_id, e.launch_no, e.attempt_id,
-        e.onset_us - 600000000 as since_us,
+        greatest(e.onset_us - 600000000, b4.before_until_us) as since_us,
         e.ended_us + 120000000 as until_us,
-        r.file_id, coalesce(r.before_last_step_seq, r.last_step_seq) as last_step_seq, b.seq_from, b.seq_to
+        r.file_id, coalesce(r.before_last_step_seq, r.last_step_seq) as last_step_seq,
+        b.seq_from, b.seq_to
     from incident_end as e
     join run_launch as r using (run_id, launch_no)
     left join launch_bound as b using (file_id, launch_in_file)
+    left join launch_ends as b4 on b4.run_id = e.run_id and b4.launch_no = e.launch_no
     where not e.is_skips
 ),
 

@@ -1,6 +1,6 @@
 -- One row per incident, with its root and what it cost.
--- Reads: incident_end, incident_root, incident_fact, incident_evidence, piece, run_launch, run_member,
--- step_split.
+-- Reads: incident_end, incident_root, incident_fact, incident_evidence, piece, run_launch,
+-- run_member, step_split.
 with cost as (
     select
         run_id, blame_no, blame_skips,
@@ -103,7 +103,7 @@ select
     coalesce(lost.lost_steps, 0)::bigint as lost_steps,
     coalesce(c.lost_s, 0) as lost_s,
     coalesce(c.recovery_s, 0) as recovery_s,
-    0.0 as slow_s,
+    null::double as slow_s,
     coalesce(c.lost_s, 0) + coalesce(c.recovery_s, 0) as total_s,
     case when d.n_gpus is not null then coalesce(c.gpu_hours, 0) end as gpu_hours,
     1::bigint as n_attempts,

@@ -6,9 +6,10 @@ with walls as (
         min(start_at) as start_at,
         max(end_at) as end_at,
         sum(duration_s) as wall_s,
-        coalesce(sum(performance_ratio * duration_s) filter (category = 'productive'), 0) as t_opt_s,
+        coalesce(
+            sum(performance_ratio * duration_s) filter (category = 'productive'), 0) as t_opt_s,
         -- productive time without any step time has no ratio: then there is no TOR
-        coalesce(bool_or(performance_ratio is null), false) as lacks_reference,
+        bool_and(performance_ratio is not null) as has_reference,
         sum(duration_s) filter (category = 'unexplained') as unexplained_s,
         sum(performance_ratio * duration_s * n_gpus) / nullif(sum(duration_s * n_gpus), 0)
             as tor_gpu
@@ -40,10 +41,9 @@ ends as (
 steps as (
     select
         run_id,
-        sum(n_steps - n_lost - n_uncommitted
-            - greatest(least(n_skipped, n_steps - n_lost - n_uncommitted), 0)) as n_kept,
+        sum(n_kept) as n_kept,
         sum(n_lost) as n_lost,
-        sum(greatest(least(n_skipped, n_steps - n_lost - n_uncommitted), 0)) as n_skipped,
+        sum(n_discarded) as n_skipped,
         sum(n_uncommitted) as n_uncommitted,
         max(time_error_s) as time_error_s
     from step_split
@@ -62,7 +62,7 @@ main_key as (
     group by s.run_id, s.world_size, s.global_batch
     qualify row_number() over (
         partition by s.run_id
-        order by sum(s.n_steps - s.n_lost - s.n_uncommitted) desc, s.world_size, s.global_batch) = 1
+        order by sum(s.n_kept) desc, s.world_size, s.global_batch) = 1
 ),
 
 incidents as (
@@ -86,12 +86,13 @@ select
     w.wall_s,
     -- a start before the submission is a contradiction, not a negative wait
     case when a.start_us >= a.submit_us then (a.start_us - a.submit_us) / 1e6 end as queue_s,
-    case when not w.lacks_reference and s.run_id is not null then w.t_opt_s / w.wall_s end as tor_observed,
-    case when not w.lacks_reference and s.run_id is not null then w.t_opt_s / w.wall_s end as tor_low,
-    case when not w.lacks_reference
+    case when w.has_reference and s.run_id is not null then w.t_opt_s / w.wall_s end
+        as tor_observed,
+    case when w.has_reference and s.run_id is not null then w.t_opt_s / w.wall_s end as tor_low,
+    case when w.has_reference
         then (w.t_opt_s + coalesce(w.unexplained_s, 0)) / w.wall_s end as tor_high,
-    case when not w.lacks_reference and s.run_id is not null then w.tor_gpu end as tor_observed_gpu,
-    case when not w.lacks_reference then w.t_opt_s end as t_opt_s,
+    case when w.has_reference and s.run_id is not null then w.tor_gpu end as tor_observed_gpu,
+    case when w.has_reference then w.t_opt_s end as t_opt_s,
     k.step_us / 1e6 as reference_step_s,
     k.p10_us / 1e6 as reference_p10_s,
     k.n_healthy_steps::bigint as n_healthy_steps,

@@ -7,7 +7,8 @@ select
     file_id,
     launch_in_file::integer as launch_in_file,
     make_timestamptz(from_us) as start_at,
-    make_timestamptz(case when is_last_of_attempt then attempt_until_us else until_us end) as end_at,
+    make_timestamptz(
+        case when is_last_of_attempt then attempt_until_us else until_us end) as end_at,
     first_step,
     last_step,
     end_state,

@@ -1,7 +1,8 @@
 -- One row per attempt.
 -- Reads: attempt_all.
 select
-    attempt_id, cluster, scheduler, job_id, native_id, array_job_id, array_task_id, job_name, "user",
+    attempt_id, cluster, scheduler, job_id, native_id, array_job_id, array_task_id, job_name,
+    "user",
     make_timestamptz(submit_at_us) as submit_at,
     make_timestamptz(eligible_at_us) as eligible_at,
     make_timestamptz(start_at_us) as start_at,

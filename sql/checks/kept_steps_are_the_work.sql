@@ -1,5 +1,6 @@
--- The work of a run is its kept steps times their reference, and its kept evaluations. Only the first
--- line of a launch may be missing from it: where the log begins with that line its step was not seen.
+-- The work of a run is its kept steps times their reference, and its kept evaluations. Only the
+-- first line of a launch may be missing from it: where the log begins with that line its step was
+-- not seen.
 with steps as (
     select
         run_id,

@@ -1,13 +1,21 @@
--- Steps of a run that survive are disjoint: the last kept step of a launch is before the next first.
+-- Steps of a run that survive are disjoint: no two step lines keep the same step.
 with kept as (
-    select run_id, launch_no, min(step_from) as first_kept, max(step_to - n_lost) as last_kept
+    select
+        run_id, launch_no, step_from as first_kept, step_to - n_lost as last_kept, file_id, line
     from step_interval
     where n_lost < n_steps
-    group by run_id, launch_no
+),
+
+in_order as (
+    select
+        *,
+        max(last_kept) over (
+            partition by run_id order by first_kept, last_kept
+            rows between unbounded preceding and 1 preceding) as kept_so_far
+    from kept
 )
 
-select a.run_id, a.launch_no, b.launch_no as later_no, a.last_kept, b.first_kept
-from kept as a
-join kept as b on b.run_id = a.run_id and b.launch_no > a.launch_no
-where a.last_kept >= b.first_kept
+select run_id, launch_no, first_kept, last_kept, kept_so_far, file_id, line
+from in_order
+where kept_so_far >= first_kept
 order by all

@@ -1,0 +1,79 @@
+-- One row per mark of a run behind another mark: what the time between them can be, by the fate of
+-- the steps around it, by how the launch before ended (way_category) and how this one ended
+-- (tail_category). silence_us: behind its last line a launch may be silent so long for nothing to
+-- be wrong, ten minutes or twice the longest time between its step lines.
+-- Reads: mark, run_launch, rollback, failed_before, step_split.
+with before as (
+    -- how the launch before ended decides what the way to this one costs
+    select
+        run_id, launch_no, end_state, file_id is not null as has_log, end_kind, n_gpus,
+        lag(end_state) over runs as before_state,
+        launch_no = 1 as is_first
+    from run_launch
+    window runs as (partition by run_id order by launch_no)
+),
+
+ways as (
+    select
+        *,
+        case
+            when is_first then 'startup'
+            when before_state = 'failed' then 'recovery'
+            when before_state in ('planned', 'completed') then 'planned'
+            else 'unexplained'
+        end as way_category,
+        case
+            when end_state = 'failed' and (has_log or end_kind in ('boot_fail', 'launch_fail'))
+                then 'recovery'
+            when not has_log then 'unexplained'
+            when end_state = 'planned' then 'planned'
+            when end_state = 'completed' then 'startup'
+            else 'unexplained'
+        end as tail_category
+    from before
+),
+
+lost_tail as (
+    -- a launch that was rolled back: what stood behind its last step is lost as well
+    select r.run_id, r.launch_no, true as has_lost_tail,
+        case when fb.failed_no >= r.launch_no then fb.failed_no end as tail_lost_by_no
+    from (select run_id, launch_no, arg_max(cut_no, to_step) as cut_no from rollback group by all)
+        as r
+    join failed_before as fb on fb.run_id = r.run_id and fb.launch_no = r.cut_no
+),
+
+silences as (
+    select
+        run_id, launch_no,
+        greatest(
+            600000000, 2 * max(at_us - prev_us) filter (what = 'step' and prev_what = 'step')
+        ) as silence_us
+    from mark
+    group by all
+)
+
+select
+    m.*, w.* exclude (run_id, launch_no),
+    case when s.seq is null then lt.tail_lost_by_no else s.lost_by_no end as lost_by_no,
+    case
+        when s.seq is null then coalesce(lt.has_lost_tail, false)
+        -- what follows the last kept step is kept with it
+        else s.n_lost = s.n_steps and s.step_from > s.lost_from
+    end as is_lost_here,
+    -- a last save without an end line lasts until the end behind it
+    m.what = 'save_end' or (
+        m.prev_what in ('save_begin', 'evaluation_save_begin')
+        and (m.what = 'shutdown'
+            or m.what in ('attempt_end', 'launch_end') and w.end_state in ('completed', 'planned'))
+    ) as is_save,
+    silences.silence_us,
+    s.n_steps, s.n_kept, s.n_lost, s.n_discarded, s.n_uncommitted,
+    s.initialisation_us, s.evaluation_us, s.save_us, s.unexplained_us, s.warm_up_us, s.steps_us,
+    s.ref_us, s.ref_steps_us, s.time_error_s as step_error_s
+from mark as m
+join ways as w using (run_id, launch_no)
+join silences using (run_id, launch_no)
+left join step_split as s
+    on s.run_id = m.run_id and s.launch_no = m.launch_no and s.seq = m.step_seq and m.place = 2
+left join lost_tail as lt using (run_id, launch_no)
+where m.prev_us is not null

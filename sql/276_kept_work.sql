@@ -1,0 +1,34 @@
+-- One row per step line with productive time: the kept steps that the time stands for. Steps that
+-- ended within one tick of the clock share the time up to the next tick, so that each kept step
+-- counts once.
+-- Reads: step_piece.
+with kept_time as (
+    select
+        run_id, launch_no, step_seq, sum(to_us - from_us) as productive_us,
+        any_value(n_kept) as n_kept, any_value(n_kept * ref_us) as kept_us,
+        -- the line that a launch begins with: its first step ran before the run was seen
+        bool_or(what = 'step' and prev_what = 'launch_sign') and productive_us = 0 as is_unseen
+    from step_piece
+    where category = 'productive' and phase = 'train'
+    group by all
+),
+
+-- steps that ended within one tick of the clock share the time up to the next tick
+ticks as (
+    select
+        *,
+        least(
+            coalesce(
+                sum((productive_us > 0)::integer) over (
+                    launch rows between unbounded preceding and 1 preceding), 0),
+            sum((productive_us > 0)::integer) over (partition by run_id, launch_no) - 1) as tick
+    from kept_time
+    where not is_unseen
+    window launch as (partition by run_id, launch_no order by step_seq)
+)
+
+select
+    run_id, launch_no, max(step_seq) filter (productive_us > 0) as step_seq,
+    sum(productive_us) as productive_us, sum(n_kept) as n_kept, sum(kept_us) as kept_us
+from ticks
+group by run_id, launch_no, tick

@@ -1,0 +1,136 @@
+"""How an attempt ended, and what the time behind its last line was."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.histories import (
+    START,
+    TrainLog,
+    accounting,
+    fault,
+    one,
+    seconds_by_category,
+    segments,
+    steps,
+    timeline_of,
+)
+
+WATCHDOG = {
+    "signature_id": "torch.watchdog_timeout", "component": "comm.hang", "mode": "hang",
+    "role": "symptom",
+}  # fmt: skip
+TIME_LIMIT = {
+    "signature_id": "slurm.time_limit_banner", "component": "scheduler.time_limit",
+    "mode": "fail_stop", "role": "root", "domain": "operator",
+}  # fmt: skip
+
+
+def trained(n_steps: int = 60, step_s: float = 10.0) -> tuple[TrainLog, float]:
+    log = TrainLog()
+    return log, steps(log, START, 1, n_steps, step_s)
+
+
+@pytest.mark.parametrize(
+    ("state", "category"), [("COMPLETED", "startup"), ("TIMEOUT", "planned"),
+                            ("CANCELLED by 1000", "planned"), ("PREEMPTED", "planned")],
+)  # fmt: skip
+def test_long_silence_before_an_end_is_unexplained_beyond_ten_minutes(state, category):
+    log, end = trained()
+    con = timeline_of(log.rows, accounts=[accounting(1, START, end + 7200, state)])
+    assert segments(con)[1:] == [(category, "shutdown", 600.0, 0.0),
+                                 ("unexplained", "unknown", 6600.0, 0.0)]  # fmt: skip
+    tor, high = one(con, "select tor_observed, tor_high from run")
+    assert (tor, high) == pytest.approx((600 / 7800, 7200 / 7800))
+
+
+def test_short_silence_before_an_end_is_the_shutdown():
+    log, end = trained()
+    con = timeline_of(log.rows, accounts=[accounting(1, START, end + 590, "COMPLETED")])
+    assert segments(con)[1:] == [("startup", "shutdown", 590.0, 0.0)]
+
+
+def test_silence_is_long_only_beside_the_usual_time_between_lines():
+    log, end = trained(n_steps=10, step_s=1800.0)
+    con = timeline_of(log.rows, accounts=[accounting(1, START, end + 3600, "COMPLETED")])
+    assert segments(con)[1:] == [("startup", "shutdown", 3600.0, 0.0)]
+
+
+@pytest.mark.parametrize("state", ["TIMEOUT", "CANCELLED by 1000", "REQUEUED", "DEADLINE"])
+def test_hang_that_the_scheduler_ended_is_a_failure(state):
+    log, end = trained()
+    hang = fault(9000, end + 1800, **WATCHDOG)
+    con = timeline_of(log.rows, [hang], [accounting(1, START, end + 7200, state)])
+    assert seconds_by_category(con)["recovery"] == 7200.0
+    assert one(con, "select mode, signature_id, recovery_s from incident") == (
+        "hang", "torch.watchdog_timeout", 7200.0,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("state", ["TIMEOUT", "CANCELLED by 1000", "PREEMPTED"])
+def test_errors_that_the_kill_itself_makes_are_no_failure(state):
+    log, end = trained()
+    dying = fault(9000, end + 300, **WATCHDOG)
+    con = timeline_of(log.rows, [dying], [accounting(1, START, end + 310, state)])
+    assert seconds_by_category(con) == {"productive": 600.0, "planned": 310.0}
+
+
+def test_log_alone_takes_errors_before_the_stop_as_failure_and_those_behind_it_not():
+    log, end = trained()
+    hang = fault(9000, end + 1800, **WATCHDOG)
+    stop = fault(9500, end + 3600, **TIME_LIMIT)
+    states = [
+        one(timeline_of(log.rows, faults), "select end_state from run")[0]
+        for faults in ([hang, stop], [stop, {**hang, "seq": 9900, "byte_offset": 9900}], [stop])
+    ]
+    assert states == ["failed", "planned", "planned"]
+
+
+@pytest.mark.parametrize("state", ["COMPLETED", "TIMEOUT"])
+def test_last_save_without_an_end_line_lasts_until_the_end(state):
+    log, end = trained()
+    log.event("checkpoint_save", end, phase="begin", step_to=60)
+    con = timeline_of(log.rows, accounts=[accounting(1, START, end + 45, state)])
+    assert segments(con) == [("productive", "train", 600.0, 1.0),
+                             ("checkpoint", "save", 45.0, 0.0)]  # fmt: skip
+
+
+def test_save_in_flight_at_a_failure_is_detection():
+    log, end = trained()
+    log.event("checkpoint_save", end, phase="begin", step_to=60)
+    con = timeline_of(log.rows, accounts=[accounting(1, START, end + 45, "NODE_FAIL")])
+    assert segments(con)[-1] == ("recovery", "detection", 45.0, 0.0)
+
+
+def test_saves_that_only_show_their_end_are_durable_checkpoints():
+    log = TrainLog()
+    log.event("train_start", START)
+    for n in range(1, 61):
+        log.event("step", START + 10 * n, step_to=n, step_ms=10_000.0)
+        if n in (20, 40):
+            log.event("checkpoint_save", START + 10 * n + 5, phase="end", step_to=n)
+    con = timeline_of(log.rows, accounts=[accounting(1, START, START + 620, "NODE_FAIL")])
+    assert con.execute("select step, is_durable from checkpoint order by step").fetchall() == [
+        (20, True), (40, True),
+    ]  # fmt: skip
+    assert one(con, "select steps_kept, steps_uncommitted from run") == (40, 20)
+
+
+def test_fault_of_the_incident_before_does_not_explain_the_next():
+    """Two failures four minutes apart: the first one's kernel line is no root of the second."""
+    log = TrainLog()
+    first_end = steps(log, START, 1, 20)
+    second = first_end + 120
+    end = steps(log, second, 21, 30)
+    xid = fault(
+        100, first_end + 3, "gpu.xid79_fallen_off_bus", file_id="kernel", component="gpu.bus",
+        mode="fail_stop", role="root", node="node001", domain="infrastructure",
+    )  # fmt: skip
+    con = timeline_of(
+        log.rows, [xid],
+        [accounting(1, START, first_end + 20, "FAILED"),
+         accounting(2, second, end + 20, "FAILED", submit=first_end + 21)],
+    )  # fmt: skip
+    assert con.execute("select type from incident order by onset_at").fetchall() == [
+        ("gpu.bus",), ("unattributed",),
+    ]  # fmt: skip
