@@ -4,8 +4,8 @@
 select
     t.file_id, t.seq, t.line, t.byte_offset, t.rank, t.kind, t.detail, t.phase, t.step_to,
     t.n_steps, t.total_steps, t.duration_ms, t.step_ms, t.global_batch, t.world_size,
-    t.skipped_steps, t.checkpoint_path, t.checkpoint_tier, t.is_async, t.elapsed_s, t.elapsed_resolution_s,
-    t.stamp_source, t.stamp_resolution_s, t.stated_us
+    t.skipped_steps, t.checkpoint_path, t.checkpoint_tier, t.is_async, t.elapsed_s,
+    t.elapsed_resolution_s, t.stamp_source, t.stamp_resolution_s, t.stated_us
 from train_line as t
 join step_source as s using (file_id)
 where
