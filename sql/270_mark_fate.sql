@@ -2,6 +2,10 @@
 -- the steps around it, by how the launch before ended (way_category) and how this one ended
 -- (tail_category). silence_us: behind its last line a launch may be silent so long for nothing to
 -- be wrong, ten minutes or twice the longest time between its step lines.
+-- In the interval of a step line the time is cut: [prev_us, b1) initialisation, [b1, b2)
+-- evaluation, [b2, b3) save, [b3, b4) unexplained, [b4, b5) warm-up, [b5, b6) kept steps, [b6, b7)
+-- discarded updates, [b7, at_us) rolled back or uncommitted. A save or an evaluation with a time of
+-- its own that begins inside the interval ends a part of it: there only [prev_us, at_us) counts.
 -- Reads: mark, run_launch, rollback, failed_before, step_split.
 with before as (
     -- how the launch before ended decides what the way to this one costs
@@ -50,30 +54,54 @@ silences as (
         ) as silence_us
     from mark
     group by all
+),
+
+fates as (
+    select
+        m.run_id, m.launch_no, m.attempt_id, m.mark_no, m.place, m.what, m.prev_what, m.prev_us,
+        m.at_us, m.is_async, m.step_seq, m.file_id, m.line, m.byte_offset,
+        w.way_category, w.tail_category, w.has_log, w.n_gpus,
+        case when s.seq is null then lt.tail_lost_by_no else s.lost_by_no end as lost_by_no,
+        case
+            when s.seq is null then coalesce(lt.has_lost_tail, false)
+            -- what follows the last kept step is kept with it
+            else s.n_lost = s.n_steps and s.step_from > s.lost_from
+        end as is_lost_here,
+        -- a last save without an end line lasts until the end behind it
+        m.what = 'save_end' or (
+            m.prev_what in ('save_begin', 'evaluation_save_begin')
+            and (m.what = 'shutdown'
+                or m.what in ('attempt_end', 'launch_end')
+                and w.end_state in ('completed', 'planned'))
+        ) as is_save,
+        silences.silence_us,
+        s.n_steps, s.n_kept, s.n_lost, s.n_discarded, s.n_uncommitted, s.steps_us,
+        s.n_kept * s.ref_us as kept_us,
+        -- slower than 1.2 x the reference by more than the clock's error
+        s.steps_us > 1.2 * s.ref_steps_us and s.steps_us - s.ref_steps_us > 2e6 * s.time_error_s
+            as is_slow,
+        m.prev_us + round(s.initialisation_us)::bigint as b1_us,
+        m.prev_us + round(s.initialisation_us + s.evaluation_us)::bigint as b2_us,
+        m.prev_us + round(s.initialisation_us + s.evaluation_us + s.save_us)::bigint as b3_us,
+        m.prev_us + round(
+            s.initialisation_us + s.evaluation_us + s.save_us + s.unexplained_us)::bigint as b4_us,
+        m.prev_us + round(
+            s.initialisation_us + s.evaluation_us + s.save_us + s.unexplained_us + s.warm_up_us
+        )::bigint as b5_us
+    from mark as m
+    join ways as w using (run_id, launch_no)
+    join silences using (run_id, launch_no)
+    left join step_split as s
+        on s.run_id = m.run_id and s.launch_no = m.launch_no and s.seq = m.step_seq
+        and m.place = 2
+    left join lost_tail as lt using (run_id, launch_no)
+    where m.prev_us is not null
 )
 
 select
-    m.*, w.* exclude (run_id, launch_no),
-    case when s.seq is null then lt.tail_lost_by_no else s.lost_by_no end as lost_by_no,
-    case
-        when s.seq is null then coalesce(lt.has_lost_tail, false)
-        -- what follows the last kept step is kept with it
-        else s.n_lost = s.n_steps and s.step_from > s.lost_from
-    end as is_lost_here,
-    -- a last save without an end line lasts until the end behind it
-    m.what = 'save_end' or (
-        m.prev_what in ('save_begin', 'evaluation_save_begin')
-        and (m.what = 'shutdown'
-            or m.what in ('attempt_end', 'launch_end') and w.end_state in ('completed', 'planned'))
-    ) as is_save,
-    silences.silence_us,
-    s.n_steps, s.n_kept, s.n_lost, s.n_discarded, s.n_uncommitted,
-    s.initialisation_us, s.evaluation_us, s.save_us, s.unexplained_us, s.warm_up_us, s.steps_us,
-    s.ref_us, s.ref_steps_us, s.time_error_s as step_error_s
-from mark as m
-join ways as w using (run_id, launch_no)
-join silences using (run_id, launch_no)
-left join step_split as s
-    on s.run_id = m.run_id and s.launch_no = m.launch_no and s.seq = m.step_seq and m.place = 2
-left join lost_tail as lt using (run_id, launch_no)
-where m.prev_us is not null
+    * exclude (steps_us),
+    greatest(
+        b5_us, at_us - round(steps_us * (n_steps - n_kept) / n_steps)::bigint) as b6_us,
+    greatest(
+        b5_us, at_us - round(steps_us * (n_lost + n_uncommitted) / n_steps)::bigint) as b7_us
+from fates

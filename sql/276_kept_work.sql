@@ -1,15 +1,16 @@
 -- One row per step line with productive time: the kept steps that the time stands for. Steps that
 -- ended within one tick of the clock share the time up to the next tick, so that each kept step
 -- counts once.
--- Reads: step_piece.
+-- Reads: mark_fate.
 with kept_time as (
     select
-        run_id, launch_no, step_seq, sum(to_us - from_us) as productive_us,
-        any_value(n_kept) as n_kept, any_value(n_kept * ref_us) as kept_us,
+        run_id, launch_no, step_seq,
+        sum(case when what = 'step' then b6_us - b5_us else at_us - prev_us end) as productive_us,
+        any_value(n_kept) as n_kept, any_value(kept_us) as kept_us,
         -- the line that a launch begins with: its first step ran before the run was seen
         bool_or(what = 'step' and prev_what = 'launch_sign') and productive_us = 0 as is_unseen
-    from step_piece
-    where category = 'productive' and phase = 'train'
+    from mark_fate
+    where n_kept > 0 and what in ('step', 'save_begin', 'evaluation_begin')
     group by all
 ),
 

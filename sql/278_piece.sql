@@ -38,11 +38,7 @@ select
     end as performance_ratio,
     case when p.place > 0 then p.n_gpus end as n_gpus,
     p.rule,
-    -- slower than 1.2 x the reference by more than the clock's error
-    coalesce(
-        p.category = 'productive' and p.phase = 'train'
-        and p.steps_us > 1.2 * p.ref_steps_us
-        and p.steps_us - p.ref_steps_us > 2e6 * p.step_error_s, false) as is_slow,
+    coalesce(p.category = 'productive' and p.phase = 'train' and p.is_slow, false) as is_slow,
     case when p.category in ('recovery', 'lost_recompute') then p.blame_no end as blame_no,
     p.category = 'lost_recompute' and p.rule = 'discarded updates' as blame_skips,
     p.file_id, p.line, p.byte_offset
