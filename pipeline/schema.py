@@ -335,7 +335,7 @@ LOSS = Table(
 
 INCIDENT = Table(
     "incident",
-    "one row per failure that ended an attempt or a launch, or made steps useless",
+    "one row per failure that ended an attempt or a launch, made steps useless, or slowed them",
     ("incident_id",),
     (
         Column("incident_id", _STR, "made from run and launch"),
@@ -355,10 +355,10 @@ INCIDENT = Table(
         Column("lost_steps", _I64, "complete steps rolled back"),
         Column("lost_s", _F64, "time of those steps", "s"),
         Column("recovery_s", _F64, "detection to resumed", "s"),
-        Column("slow_s", _F64, "time lost at reduced speed; null: not told apart yet", "s"),
-        Column("total_s", _F64, "what it cost, as far as known: lost_s + recovery_s + slow_s", "s"),
+        Column("slow_s", _F64, "time lost at reduced speed", "s"),
+        Column("total_s", _F64, "lost_s + recovery_s + slow_s", "s"),
         Column("gpu_hours", _F64, "GPUs held meanwhile; null without a GPU count", "h"),
-        Column("n_attempts", _I64, "attempts that it ended"),
+        Column("n_attempts", _I64, "attempts that it ended, or that it slowed"),
         Column("confidence", _STR, "confirmed, likely, weak or unattributed"),
         Column("n_evidence", _I64, "occurrences of the facts that speak of it, repeats included"),
         Column("summary", _STR, "the root's line, bounded"),

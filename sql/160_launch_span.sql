@@ -30,7 +30,11 @@ steps as (
         min(s.seq) as first_step_seq,
         max(s.seq) as last_step_seq,
         max(s.seq, 2)[2] as before_last_step_seq,
-        max(c.at_us) as last_step_us
+        max(c.at_us) as last_step_us,
+        -- silence of a launch may last so long for nothing to be wrong: ten minutes, or ten times
+        -- the usual time between its step lines
+        greatest(600000000, 10 * (max(c.at_us) - min(c.at_us)) / nullif(count(*) - 1, 0))::bigint
+            as usual_silence_us
     from step_line as s
     join event_clock as c using (file_id, seq)
     group by all

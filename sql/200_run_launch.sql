@@ -66,6 +66,9 @@ in_order as (
         coalesce(signs.has_trouble, false) as has_trouble,
         coalesce(signs.has_trouble_before, false) as has_trouble_before,
         coalesce(signs.has_operator_stop, false) as has_operator_stop,
+        coalesce(
+            l.attempt_until_us - greatest(l.last_event_us, l.last_step_us)
+            > coalesce(l.usual_silence_us, 600000000), false) as is_silent_end,
         failed_step.attempt_id is not null as has_failed_step,
         coalesce(l.shutdown_seq > coalesce(l.last_step_seq, -1), false) as has_shutdown,
         lead(l.launch_no) over run_order is not null as has_successor,
@@ -109,17 +112,26 @@ judged as (
                     else 'completed: accounting' end
             when end_kind in ('preempt', 'resize') then 'planned: ' || end_kind
             when end_kind in ('timeout', 'deadline') then
-                case when has_trouble_before then 'failed: ' || end_kind || ' behind errors'
-                    else 'planned: ' || end_kind end
+                case
+                    when has_trouble_before then 'failed: ' || end_kind || ' behind errors'
+                    when is_silent_end then 'failed: ' || end_kind || ' behind long silence'
+                    else 'planned: ' || end_kind
+                end
             when end_kind in (
                 'app_fail', 'oom', 'node_fail', 'boot_fail', 'launch_fail', 'evicted')
                 then 'failed: ' || end_kind
             when end_kind in ('cancel_user', 'cancel_system') then
-                case when has_trouble_before then 'failed: cancelled behind errors'
-                    else 'planned: ' || end_kind end
+                case
+                    when has_trouble_before then 'failed: cancelled behind errors'
+                    when is_silent_end then 'failed: cancelled behind long silence'
+                    else 'planned: ' || end_kind
+                end
             when end_kind = 'requeue_unspecified' then
-                case when has_trouble or has_failed_step then 'failed: requeued behind errors'
-                    else 'planned: requeued without any error' end
+                case
+                    when has_trouble or has_failed_step then 'failed: requeued behind errors'
+                    when is_silent_end then 'failed: requeued behind long silence'
+                    else 'planned: requeued without any error'
+                end
             when is_open or end_kind = 'open' then 'open: accounting'
             when has_trouble then 'failed: errors behind the last step'
             else 'unknown: ' || end_kind

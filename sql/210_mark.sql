@@ -1,17 +1,7 @@
 -- One row per mark of a run, in the run's order: what the time since the mark before it was.
 -- Marks never go back in time and never leave their attempt.
--- Reads: run_member, run_launch, launch_line, event_clock, step_line.
-with save_lines as (
-    -- an end that no begin stands before tells of a background save: it stopped nothing
-    select
-        file_id, seq,
-        phase = 'end' and coalesce(lag(phase) over saves, 'end') = 'end' as is_late
-    from launch_line
-    where kind = 'checkpoint_save'
-    window saves as (partition by file_id, launch_in_file order by seq)
-),
-
-event_marks as (
+-- Reads: run_member, run_launch, launch_line, event_clock, step_line, save_end.
+with event_marks as (
     select
         r.run_id, r.ordinal, r.launch_no, r.attempt_id, 2 as place, l.seq, c.at_us,
         case
@@ -34,13 +24,13 @@ event_marks as (
     join run_launch as r using (file_id, launch_in_file)
     join event_clock as c using (file_id, seq)
     left join step_line as s using (file_id, seq)
-    left join save_lines using (file_id, seq)
+    left join save_end using (file_id, seq)
     where
         is_start_kind(l.kind)
         -- a late start marker of another rank cuts no step
         and l.seq < coalesce(r.first_step_seq, 9223372036854775807)
         or l.kind in ('evaluation', 'shutdown')
-        or not save_lines.is_late
+        or l.kind = 'checkpoint_save' and save_end.is_late is distinct from true
         or s.seq is not null
 ),
 
@@ -128,6 +118,7 @@ select
         end as what),
     lag(at_us) over run_order as prev_us,
     lag(what) over run_order as prev_what,
+    lag(is_timed) over run_order as prev_is_timed,
     first_value(case when what = 'step' then seq end ignore nulls) over to_come as step_seq,
     row_number() over run_order as mark_no
 from forward

@@ -1,7 +1,7 @@
 -- One row per step line of a run: the time since the mark before it and what else lies in between.
 -- train_us is what was left for the steps after timed saves and evaluations were taken out.
 -- Updates that another line says were discarded count for the step that ended next, by time.
--- Reads: mark, step_line, run_launch, launch_line, event_clock.
+-- Reads: mark, step_line, run_launch, launch_line, event_clock, save_end.
 with parts as (
     select
         run_id, launch_no, step_seq,
@@ -40,6 +40,16 @@ discarded as (
         and c.at_us - 1000000 <= ends.at_us
     where l.kind = 'anomaly' and l.detail = 'overflow_skip'
     group by all
+),
+
+-- a save of which only the end is printed stands before the step line behind it
+late_saves as (
+    select distinct ends.run_id, ends.launch_no, ends.seq
+    from save_end as e
+    join run_launch as r using (file_id, launch_in_file)
+    asof join ends
+        on ends.run_id = r.run_id and ends.launch_no = r.launch_no and ends.seq >= e.seq
+    where e.is_late and not e.is_commit
 )
 
 select
@@ -52,13 +62,16 @@ select
     coalesce(r.n_gpus, r.world_size) as world_size,
     s.step_from - r.first_step as steps_before,
     p.train_us, p.has_interruption,
-    p.has_untimed_save or p.has_endless_save as has_untimed_save,
+    p.has_untimed_save or p.has_endless_save
+        or v.seq is not null and s.step_ms is not null as has_untimed_save,
     p.has_untimed_evaluation
 from mark as m
 join step_line as s using (file_id, seq)
 join run_launch as r using (run_id, launch_no)
 join parts as p
     on p.run_id = m.run_id and p.launch_no = m.launch_no and p.step_seq = m.seq
+left join late_saves as v
+    on v.run_id = m.run_id and v.launch_no = m.launch_no and v.seq = m.seq
 left join discarded as d
     on d.run_id = m.run_id and d.launch_no = m.launch_no and d.seq = m.seq
 where m.what = 'step'

@@ -1,11 +1,23 @@
 -- One row per step line of a run: how the time since the mark before it divides.
 -- In this order: initialisation_us or hole_us (an untimed save or evaluation), unexplained_us,
 -- warm_up_us, then the steps: kept, discarded, rolled back.
+-- Warm-up is the excess of a launch's first steps over what its later steps take, or over the
+-- reference where that is more.
 -- Reads: step_time, reference, rollback, run_launch, checkpoint_line, failed_before.
-with referenced as (
+with paces as (
+    select
+        run_id, launch_no,
+        median(coalesce(stated_us, train_us) / nullif(n_steps, 0)) as own_step_us
+    from step_time
+    where steps_before >= 5 and not has_interruption
+    group by all
+),
+
+referenced as (
     select
         t.*,
         r.step_us as ref_us,
+        greatest(r.step_us, p.own_step_us) * t.n_steps as pace_us,
         t.end_us - t.last_part_from_us as last_part_us,
         t.n_steps * r.step_us as ref_steps_us,
         -- what the steps should have taken: as stated; by the reference where something is hidden
@@ -19,6 +31,7 @@ with referenced as (
         on r.run_id = t.run_id
         and r.world_size is not distinct from t.world_size
         and r.global_batch is not distinct from t.global_batch
+    left join paces as p on p.run_id = t.run_id and p.launch_no = t.launch_no
 ),
 
 surplus as (
@@ -91,10 +104,10 @@ warmed as (
         -- an excess of less than a hundredth is jitter
         case when steps_before < 5
             and train_us - initialisation_us - save_us - evaluation_us - unexplained_us
-                > 1.01 * ref_steps_us then
+                > 1.01 * pace_us then
             least(
                 greatest(train_us - initialisation_us - save_us - evaluation_us - unexplained_us
-                    - ref_steps_us, 0),
+                    - pace_us, 0),
                 last_part_us - initialisation_us - save_us - evaluation_us - unexplained_us)
             else 0
         end as warm_up_us

@@ -1,7 +1,7 @@
 -- One row per mark of a run behind another mark: what the time between them can be, by the fate of
 -- the steps around it, by how the launch before ended (way_category) and how this one ended
--- (tail_category). silence_us: behind its last line a launch may be silent so long for nothing to
--- be wrong, ten minutes or twice the longest time between its step lines.
+-- (tail_category). silence_us: a launch may be silent so long before its end for nothing to be
+-- wrong.
 -- In the interval of a step line the time is cut: [prev_us, b1) initialisation, [b1, b2)
 -- evaluation, [b2, b3) save, [b3, b4) unexplained, [b4, b5) warm-up, [b5, b6) kept steps, [b6, b7)
 -- discarded updates, [b7, at_us) rolled back or uncommitted. A save or an evaluation with a time of
@@ -11,6 +11,7 @@ with before as (
     -- how the launch before ended decides what the way to this one costs
     select
         run_id, launch_no, end_state, file_id is not null as has_log, end_kind, n_gpus,
+        coalesce(usual_silence_us, 600000000) as silence_us,
         lag(end_state) over runs as before_state,
         launch_no = 1 as is_first
     from run_launch
@@ -46,16 +47,6 @@ lost_tail as (
     join failed_before as fb on fb.run_id = r.run_id and fb.launch_no = r.cut_no
 ),
 
-silences as (
-    select
-        run_id, launch_no,
-        greatest(
-            600000000, 2 * max(at_us - prev_us) filter (what = 'step' and prev_what = 'step')
-        ) as silence_us
-    from mark
-    group by all
-),
-
 fates as (
     select
         m.run_id, m.launch_no, m.attempt_id, m.mark_no, m.place, m.what, m.prev_what, m.prev_us,
@@ -67,14 +58,15 @@ fates as (
             -- what follows the last kept step is kept with it
             else s.n_lost = s.n_steps and s.step_from > s.lost_from
         end as is_lost_here,
-        -- a last save without an end line lasts until the end behind it
+        -- a last save without an end line, or without times, lasts until the end behind it
         m.what = 'save_end' or (
-            m.prev_what in ('save_begin', 'evaluation_save_begin')
+            (m.prev_what in ('save_begin', 'evaluation_save_begin')
+                or m.prev_what = 'save_end' and not m.prev_is_timed)
             and (m.what = 'shutdown'
                 or m.what in ('attempt_end', 'launch_end')
                 and w.end_state in ('completed', 'planned'))
         ) as is_save,
-        silences.silence_us,
+        w.silence_us,
         s.n_steps, s.n_kept, s.n_lost, s.n_discarded, s.n_uncommitted, s.steps_us,
         s.n_kept * s.ref_us as kept_us,
         -- slower than 1.2 x the reference by more than the clock's error
@@ -90,7 +82,6 @@ fates as (
         )::bigint as b5_us
     from mark as m
     join ways as w using (run_id, launch_no)
-    join silences using (run_id, launch_no)
     left join step_split as s
         on s.run_id = m.run_id and s.launch_no = m.launch_no and s.seq = m.step_seq
         and m.place = 2

@@ -1,21 +1,30 @@
 -- One row per maximal stretch of equal use of a run's wall clock.
 -- performance_ratio = kept steps x reference step time / duration, so that the sum over segments is
 -- the kept work whatever the jitter of single steps.
--- Reads: piece, incident_end.
-with caused as (
+-- Reads: piece, failure, incident_member.
+with failures as (
+    select f.run_id, f.kind, f.launch_no, f.slow_mark, m.incident_id
+    from failure as f
+    join incident_member as m using (failure_id)
+),
+
+caused as (
     select
         p.*,
-        i.incident_id,
+        coalesce(e.incident_id, s.incident_id) as incident_id,
         case
             when p.is_slow then 'slow'
             when p.category = 'productive' then null
-            when i.incident_id is not null then 'incident'
+            when e.incident_id is not null then 'incident'
             when p.category in ('lost_recompute', 'recovery') then 'planned'
             else p.category
         end as cause
     from piece as p
-    left join incident_end as i
-        on i.run_id = p.run_id and i.launch_no = p.blame_no and i.is_skips = p.blame_skips
+    left join failures as e
+        on e.run_id = p.run_id and e.launch_no = p.blame_no
+        and e.kind = case when p.blame_skips then 'skips' else 'end' end
+    left join failures as s
+        on s.run_id = p.run_id and s.slow_mark = p.slow_mark
 ),
 
 islands as (

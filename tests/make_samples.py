@@ -356,6 +356,8 @@ def expected() -> dict[str, object]:
              "lost_s": 220, "recovery_s": 640, "confidence": "confirmed"},
             {"type": "unattributed", "mode": "hang", "lost_steps": 12, "lost_s": 120,
              "recovery_s": 2250, "confidence": "unattributed"},
+            {"type": "unattributed", "mode": "fail_slow", "lost_steps": 0, "lost_s": 0,
+             "recovery_s": 0, "slow_s": 40 * STEP_S, "confidence": "unattributed"},
         ],
     }  # fmt: skip
     runs["finetune-1b"] |= {

@@ -127,7 +127,7 @@ CASES = {
         attempts((0, 99), (81, 120), (60, 199)), 3670, 2000, 800, 870, 0, 2, 0.544959),
     "H end marker before restart": (
         end_marker_before_restart(), 2700, 2000, 100, 600, 0, 1, 0.740741),
-    "I fail-slow": (fail_slow(), 3000, 2000, 0, 0, 1000, 0, 0.666667),
+    "I fail-slow": (fail_slow(), 3000, 2000, 0, 0, 1000, 1, 0.666667),
     "J two writers": (two_writers(), 2000, 2000, 0, 0, 0, 0, 1.0),
 }  # fmt: skip
 

@@ -110,7 +110,7 @@ def split_tables(name: str = "llama") -> Tables:
             {"incident_id": "i1", "run_id": "r1", "attempt_id": "a1", "launch_no": 1,
              "onset_at": at(720), "ended_at": at(800), "type": "gpu.bus", "mode": "fail_stop",
              "domain": "infrastructure", "nodes": ["node<7>"], "gpus": ["0000:9b:00"],
-             "lost_steps": 240, "lost_s": 80.0, "recovery_s": 150.0, "slow_s": None,
+             "lost_steps": 240, "lost_s": 80.0, "recovery_s": 150.0, "slow_s": 0.0,
              "total_s": 230.0, "gpu_hours": 0.5, "confidence": "confirmed", "n_evidence": 41,
              "summary": HOSTILE},
         ],

@@ -61,12 +61,13 @@ def test_every_second_of_the_story_is_found(con, name):
     assert {c: seconds.get(c, 0) for c in CATEGORIES} == pytest.approx(wanted["segments_s"])
     incidents = con.execute(
         """
-        select type, mode, nodes, gpus, lost_steps, lost_s, recovery_s, confidence
+        select type, mode, nodes, gpus, lost_steps, lost_s, recovery_s, slow_s, confidence
         from incident where run_id = $id order by onset_at
         """,
         {"id": run_id},
     ).fetchall()
-    names = ("type", "mode", "nodes", "gpus", "lost_steps", "lost_s", "recovery_s", "confidence")
+    names = ("type", "mode", "nodes", "gpus", "lost_steps", "lost_s", "recovery_s", "slow_s",
+             "confidence")  # fmt: skip
     assert len(incidents) == len(wanted["incidents"])
     for row, incident in zip(incidents, wanted["incidents"], strict=True):
         seen = dict(zip(names, row, strict=True))

@@ -1,5 +1,8 @@
--- What an incident cost is what its segments last.
-select i.incident_id, i.total_s, sum(s.duration_s) as segments_s
+-- What an incident cost is what its segments lost.
+select
+    i.incident_id, i.total_s,
+    sum(case when s.category = 'productive' then 1 - s.performance_ratio else 1 end * s.duration_s)
+        as segments_s
 from incident as i
 left join segment as s using (incident_id)
 group by i.incident_id, i.total_s

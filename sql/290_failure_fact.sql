@@ -1,7 +1,7 @@
--- One row per fact that speaks of an incident: lines of the launch's own log from 10 minutes
+-- One row per fact that speaks of a failure: lines of the launch's own log from 10 minutes
 -- before the onset on, other logs of its attempt and of its nodes in [onset - 10 min, end + 2
 -- min], but not from before the end of the launch before it.
--- Reads: incident_end, run_launch, run_member, launch_bound, fault_line, file_attempt.
+-- Reads: failure, run_launch, run_member, launch_bound, fault_line, file_attempt.
 with launch_ends as (
     select
         run_id, launch_no + 1 as launch_no,
@@ -11,30 +11,30 @@ with launch_ends as (
 
 ends as (
     select
-        e.incident_id, e.run_id, e.launch_no, e.attempt_id,
+        e.failure_id, e.kind, e.run_id, e.launch_no, e.attempt_id,
         greatest(e.onset_us - 600000000, b4.before_until_us) as since_us,
         e.ended_us + 120000000 as until_us,
         r.file_id, coalesce(r.before_last_step_seq, r.last_step_seq) as last_step_seq,
         b.seq_from, b.seq_to
-    from incident_end as e
+    from failure as e
     join run_launch as r using (run_id, launch_no)
     left join launch_bound as b using (file_id, launch_in_file)
     left join launch_ends as b4 on b4.run_id = e.run_id and b4.launch_no = e.launch_no
-    where not e.is_skips
+    where e.kind <> 'skips'
 ),
 
 own_log as (
-    select ends.incident_id, f.file_id, f.seq, f.signature_id
+    select ends.failure_id, f.file_id, f.seq, f.signature_id
     from ends
     join fault_line as f
         on f.file_id = ends.file_id and f.seq >= ends.seq_from and f.seq < ends.seq_to
     where
-        f.seq > coalesce(ends.last_step_seq, -1)
+        (f.seq > coalesce(ends.last_step_seq, -1) and ends.kind = 'end')
         or f.stated_us between ends.since_us and ends.until_us
 ),
 
 attempt_logs as (
-    select ends.incident_id, f.file_id, f.seq, f.signature_id
+    select ends.failure_id, f.file_id, f.seq, f.signature_id
     from ends
     join file_attempt as fa on fa.attempt_id = ends.attempt_id
     join fault_line as f
@@ -49,7 +49,7 @@ nodes as (
 ),
 
 node_logs as (
-    select nodes.incident_id, f.file_id, f.seq, f.signature_id
+    select nodes.failure_id, f.file_id, f.seq, f.signature_id
     from nodes
     join fault_line as f
         on f.cluster = nodes.cluster and split_part(f.node, '.', 1) = nodes.host
@@ -57,9 +57,9 @@ node_logs as (
     where f.file_id is distinct from nodes.file_id
 ),
 
--- the long texts join last: a storm of faults under many incidents makes millions of these rows
+-- the long texts join last: a storm of faults under many failures makes millions of these rows
 every_fact as (
-    select distinct incident_id, file_id, seq, signature_id
+    select distinct failure_id, file_id, seq, signature_id
     from (
         select * from own_log
         union all by name
@@ -70,9 +70,10 @@ every_fact as (
 )
 
 select
-    e.incident_id, f.file_id, f.seq, f.line, f.byte_offset, f.signature_id, f.role, f.mode,
+    e.failure_id, f.file_id, f.seq, f.line, f.byte_offset, f.signature_id, f.role, f.mode,
     f.component, f.domain, f.priority, f.stated_us, f.node, f.gpu, f.rank, f.count, f.message,
     f.captures
 from every_fact as e
 join fault_line as f using (file_id, seq, signature_id)
-where f.mode <> 'benign'
+join failure using (failure_id)
+where f.mode <> 'benign' and (failure.kind = 'end' or f.mode = 'fail_slow')

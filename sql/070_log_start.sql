@@ -1,6 +1,6 @@
--- One row per process start that a log shows, with its stretch of the file [seq_from, seq_to).
--- A start marker opens a launch when something (steps, an evaluation, an exit) ended the one
--- before; repeated markers of one start, or of several ranks, do not.
+-- One row per process start that a log shows by itself, with the byte where its stretch of the
+-- file begins. A start marker opens a launch when something (steps, an evaluation, an exit) ended
+-- the one before; repeated markers of one start, or of several ranks, do not.
 -- Reads: train_line_used, fault_match, step_source.
 with ends as (
     select file_id, seq, true as is_exit
@@ -37,21 +37,12 @@ new_starts as (
     from starts_with_end
     qualify
         last_exit_seq > coalesce(lag(seq) over (partition by file_id order by seq), -1)
-),
-
-bounds as (
-    -- the stretch begins behind the last trouble of the process before
-    select new_starts.file_id, ends.seq + 1 as seq_from
-    from new_starts
-    asof join ends on new_starts.file_id = ends.file_id and new_starts.seq > ends.seq
-    union all
-    select file_id, 0 as seq_from from step_source
 )
 
-select
-    file_id,
-    row_number() over launches as launch_in_file,
-    seq_from,
-    coalesce(lead(seq_from) over launches, 9223372036854775807) as seq_to
-from bounds
-window launches as (partition by file_id order by seq_from)
+-- the stretch begins behind the last trouble of the process before
+select new_starts.file_id, ends.seq + 1 as seq_from
+from new_starts
+asof join ends on new_starts.file_id = ends.file_id and new_starts.seq > ends.seq
+union
+select file_id, 0 as seq_from from step_source
+order by file_id, seq_from
