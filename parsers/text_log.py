@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from parsers.clock_marks import read_marks
 from parsers.dense import read_dense
+from parsers.dialect_files import load_dialects
 from parsers.faults import Catalogue, load_catalogue
 from parsers.formats import Block, Facts, ParseContext, Row, Sniff
 from parsers.prefixes import Peeled, peel
@@ -31,7 +32,7 @@ from parsers.tables import (
     StampSource,
     Table,
 )
-from parsers.training import Dialect, Rejected, Rule, load_dialects, stamp_columns
+from parsers.training import Dialect, Rejected, Rule, stamp_columns
 
 REPORT_MARK = "wallsplit report"
 """Stands in the first line of our own reports, whose quotes must not be read as faults."""

@@ -11,6 +11,7 @@ from pathlib import Path
 import duckdb
 
 from parsers.blocks import BlockReader, UnreadableFileError, detect_compression, read_head
+from parsers.dialect_files import load_dialects
 from parsers.formats import recognise
 from pipeline import database, timeline
 from pipeline.catalog import IngestOptions
@@ -80,10 +81,10 @@ def _explain_one(con: duckdb.DuckDBPyConnection, path: Path, options: IngestOpti
         return found
     sniffs = recognise(head, path.name, options.format)
     found.formats = {s.format: s.score for s in sniffs}
-    if sniffs:
+    if sniffs and sniffs[0].format == "text":
         found.dialects = {
-            k.removeprefix("dialect:"): int(v)
-            for k, v in sniffs[0].detail.items() if k.startswith("dialect:")
+            d.name: n for d in load_dialects(options.dialect_dirs)
+            if (n := sum(head.count(a.encode()) for a in d.anchors))
         }  # fmt: skip
     rows = con.execute(
         """

@@ -38,7 +38,7 @@ discarded as (
     asof join ends
         on ends.run_id = r.run_id and ends.launch_no = r.launch_no
         and c.at_us - 1000000 <= ends.at_us
-    where l.kind = 'anomaly' and l.detail = 'overflow_skip'
+    where l.kind = 'anomaly' and l.detail in ('overflow_skip', 'update_discarded')
     group by all
 ),
 

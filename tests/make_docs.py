@@ -10,9 +10,10 @@ import argparse
 import sys
 from pathlib import Path
 
+from parsers.dialect_files import load_dialects
 from parsers.faults import load_catalogue
 from parsers.formats import all_formats
-from parsers.training import Dialect, load_dialects
+from parsers.training import Dialect
 from pipeline.cli import EPILOG, build_parser
 from pipeline.schema import ALL_TABLES
 

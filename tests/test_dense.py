@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from parsers import training
 from parsers.dense import read_dense
-from parsers.formats import Block, Facts, ParseContext, Sniff
-from parsers.text_log import TextLog
+from parsers.dialect_files import load_dialects
+from parsers.faults import load_catalogue
+from parsers.formats import Block, Facts
+from parsers.text_log import _Reader
 
-RULE = next(
-    r for d in training.load_dialects() if d.name == "megatron" for r in d.rules if r.id == "step"
-)
+DIALECTS = load_dialects()
+RULE = next(r for d in DIALECTS if d.name == "megatron" for r in d.rules if r.id == "step")
+BULK = _Reader(DIALECTS, load_catalogue(), clock=False)
 LITERAL = "elapsed time per iteration"
 
 
@@ -33,18 +34,19 @@ def block_of(data: bytes, byte_offset: int = 1000, first_line: int = 7) -> Block
 
 
 @pytest.fixture(scope="module")
-def singly(tmp_path_factory) -> str:
-    """A folder with the same dialect, told to read its step lines one by one."""
-    folder = tmp_path_factory.mktemp("dialects")
-    text = (Path(training.__file__).parent / "dialects" / "megatron.toml").read_text()
-    assert "is_dense = true" in text
-    (folder / "megatron.toml").write_text(text.replace("is_dense = true", ""))
-    return str(folder)
+def singly() -> _Reader:
+    """A reader of the same dialects, told to read their step lines one by one."""
+    assert RULE.is_dense
+    dialects = [
+        replace(d, rules=tuple(replace(r, is_dense=False) for r in d.rules)) for d in DIALECTS
+    ]
+    return _Reader(dialects, load_catalogue(), clock=False)
 
 
-def parse(block: Block, *dialect_dirs: str) -> list[dict]:
-    context = ParseContext("f", b"", Sniff("text", 0.5, {"clock": "0"}), dialect_dirs)
-    return rows(TextLog().parse(iter([block]), context))
+def parse(block: Block, reader: _Reader = BULK) -> list[dict]:
+    facts = Facts()
+    reader.read(block, "f", facts)
+    return rows(facts)
 
 
 def rows(facts: Facts) -> list[dict]:

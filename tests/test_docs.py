@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from parsers.training import load_dialects, problems_in
+from parsers import dialect_files, training
+from parsers.dialect_files import load_dialects
 from pipeline import database, timeline
 from pipeline.catalog import IngestOptions
 from pipeline.cli import main
@@ -34,8 +35,6 @@ def test_dialect_of_the_page_reads_its_log(tmp_path):
     folder = tmp_path / "dialects"
     folder.mkdir()
     (folder / "mytrainer.toml").write_text(blocks("docs/dialects.md", "toml")[0])
-    dialect = next(d for d in load_dialects((str(folder),)) if d.name == "mytrainer")
-    assert problems_in(dialect) == []
     log = tmp_path / "train.log"
     log.write_text(
         "".join(
@@ -50,6 +49,38 @@ def test_dialect_of_the_page_reads_its_log(tmp_path):
     con = database.connect(lake)
     assert one(con, "select steps_kept, reference_step_s from run") == (30, 10.0)
     assert one(con, "select count(*) from train_event where kind = 'checkpoint_save'") == (1,)
+
+
+def test_fork_of_the_page_is_accepted(tmp_path):
+    (tmp_path / "chipfork.toml").write_text(blocks("docs/dialects.md", "toml")[1])
+    assert "chipfork" in {d.name for d in load_dialects((str(tmp_path),))}
+
+
+def words_of_table(page: str, header: str, column: int = 0) -> set[str]:
+    """The words in backticks of one column of the table with this header."""
+    lines = page.splitlines()
+    rows = lines[lines.index(header) + 2 :]
+    cells = [row.replace(r"\|", "").split("|")[column + 1] for row in rows[: rows.index("")]]
+    return {word for cell in cells for word in re.findall(r"`(\w+)`", cell)}
+
+
+def test_page_names_every_key_and_word_of_a_dialect_and_no_other():
+    page = (ROOT / "docs/dialects.md").read_text()
+    details = {word for words in training.DETAILS.values() for word in words}
+    file_keys, rule_keys = page.split("## Keys of a file")[1].split("## Keys of a rule")
+    assert words_of_table(file_keys, "| key | meaning |") >= set(dialect_files.DIALECT_KEYS)
+    assert words_of_table(file_keys, "| key | meaning |") <= {
+        *dialect_files.DIALECT_KEYS, *dialect_files.TEST_KEYS, "explain",
+    }  # fmt: skip
+    assert words_of_table(rule_keys, "| key | meaning |") == set(dialect_files.RULE_KEYS)
+    assert words_of_table(page, "| key of `kv` | meaning |") == set(dialect_files.KV_KEYS)
+    assert words_of_table(page, "| kind | what the line says |") == training.KINDS
+    assert words_of_table(page, "| kind | details |") == set(training.DETAILS)
+    assert words_of_table(page, "| kind | details |", 1) == details
+    assert words_of_table(page, "| name | meaning |") == training.VOCABULARY
+    assert words_of_table(page, "| transform | does |") == training.TRANSFORMS
+    for word in (*training.PHASES, *dialect_files.EMIT_KEYS, *dialect_files.TEST_KEYS):
+        assert f"`{word}`" in page, word
 
 
 def test_settings_of_the_page_are_accepted(tmp_path):

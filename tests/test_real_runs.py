@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 import duckdb
 import pytest
 
-from parsers.training import load_dialects
+from parsers.dialect_files import load_dialects
 from pipeline import database, timeline
 from pipeline.ingest import ingest
 from tests.histories import one

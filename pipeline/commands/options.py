@@ -42,8 +42,8 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
 
 def ingest_options(args: argparse.Namespace, config: Config) -> IngestOptions:
     """Checked reading options; every mistake at once."""
+    from parsers.dialect_files import DialectError, load_dialects
     from parsers.formats import all_formats
-    from parsers.training import DialectError, load_dialects
     from pipeline.catalog import IngestOptions
     from pipeline.config import timezone_problems
 
