@@ -126,6 +126,7 @@ class _Reader:
                 patterns.append(Pattern(len(self._wanted), text, is_regex=True))
                 self._wanted.append(_Wanted(is_clock=True))
         self._is_clock = np.array([w.is_clock for w in self._wanted])
+        self._forks = self._patterns_of_forks()
         self._scanner = Scanner(patterns)
         self._merged = lru_cache(maxsize=4096)(self._merge)
 
@@ -137,11 +138,17 @@ class _Reader:
         for pattern in sorted(hits.dense):
             rule = self._wanted[pattern].rules[0]
             dense = read_dense(block, rule, self._texts[pattern], file_id)
+            forked = hits.lines[np.isin(hits.patterns, self._forks[pattern])]
+            leftover = [dense.leftover]
             for part in dense.rows:
-                facts.add_table(TRAIN_EVENT, part)
-                bulk.append(part.column("line").to_numpy() - block.first_line)
-            lines = np.concatenate([lines, dense.leftover])
-            patterns = np.concatenate([patterns, np.full(len(dense.leftover), pattern)])
+                of_part = part.column("line").to_numpy() - block.first_line
+                is_forked = np.isin(of_part, forked)
+                leftover.append(of_part[is_forked])
+                facts.add_table(TRAIN_EVENT, part.filter(~is_forked) if len(forked) else part)
+                bulk.append(of_part[~is_forked])
+            singly = np.concatenate(leftover)
+            lines = np.concatenate([lines, singly])
+            patterns = np.concatenate([patterns, np.full(len(singly), pattern)])
         done = np.sort(np.concatenate(bulk))  # np.unique hashes: several times slower
         done = done[np.diff(done, prepend=-1) > 0]
         facts.claimed_lines += len(done)
@@ -160,6 +167,18 @@ class _Reader:
             wanted = self._merged(tuple(ids.tolist()))
             n_rows = self._read_line(block, line, wanted, file_id, facts, n_before=int(is_done))
             facts.claimed_lines += n_rows > 0 and not is_done
+
+    def _patterns_of_forks(self) -> dict[int, list[int]]:
+        """Of each dense pattern those of the rules that go before its own, where both are found."""
+        return {
+            dense: [
+                number for number, wanted in enumerate(self._wanted)
+                if any((r.overrides, r.id) == (rule.dialect, rule.id) for r in wanted.rules)
+            ]
+            for dense, of_dense in enumerate(self._wanted)
+            for rule in of_dense.rules
+            if rule.is_dense
+        }  # fmt: skip
 
     def _without_bulk_marks(
         self, block: Block, lines: _Ints, patterns: _Ints, done: _Ints, file_id: str, facts: Facts

@@ -184,6 +184,33 @@ def test_ten_lines_of_toml_and_no_python_read_a_log(tmp_path, capsys):
     assert "step lines read as: mytrainer" in capsys.readouterr().out
 
 
+def test_rules_of_a_fork_go_before_those_that_it_extends(tmp_path, capsys):
+    """The fork's step line is also one of its parent, read with less; saves are the parent's."""
+    (tmp_path / "train.log").write_text(
+        " iteration 5/ 9 | elapsed time per iteration (ms): 8.5 | tokens/chip/s: 70.5 |\n"
+        "saving checkpoint at iteration 5 to /ckpt/run\n"
+    )
+    dialects = tmp_path / "dialects"
+    dialects.mkdir()
+    (dialects / "fork.toml").write_text("""
+name = "chipfork"
+extends = "megatron"
+[[rule]]
+id = "step"
+literal = "tokens/chip/s:"
+regex = '''iteration (?P<step>\\d+)/ *(?P<total>\\d+) \\|(?P<rest>.*)$'''
+emit = { kind = "step" }
+kv = { sep = "|", assign = ":", map = { "tokens/chip/s" = "tps" } }
+[[test]]
+line = " iteration 5/ 9 | tokens/chip/s: 70.5 |"
+expect = { step_to = 5, total_steps = 9, tps = 70.5 }
+""")
+    rows = facts_of(capsys, str(tmp_path / "train.log"), "--dialects", str(dialects))
+    assert [(r["kind"], r["dialect"]) for r in rows] == [
+        ("step", "chipfork"), ("checkpoint_save", "megatron"),
+    ]  # fmt: skip
+
+
 def test_command_line_says_what_is_wrong_with_a_dialect_and_ends_with_2(tmp_path, capsys):
     (tmp_path / "fork.toml").write_text(FORK.replace("[[test]]", "[[tests]]"))
     (tmp_path / "train.log").write_text(LOG)
