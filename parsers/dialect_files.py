@@ -88,7 +88,8 @@ _EXPECT_NAMES: Final = ({c.name for c in TRAIN_EVENT.columns} - {c.name for c in
 # What a transform needs among the names that a rule captures.
 _NEEDS: Final = {
     "step_from_path": {"ckpt_path"}, "zero_based_step": {"step"},
-    "step_from_interval": {"step_from", "n_steps"}, "literal_dict": {"dict"},
+    "step_from_interval": {"step_from", "n_steps"}, "step_of_epoch": {"step", "epoch"},
+    "literal_dict": {"dict"},
 }  # fmt: skip
 
 

@@ -28,7 +28,7 @@ KINDS: Final = frozenset(
 )
 PHASES: Final = frozenset(("instant", "begin", "end"))
 DETAILS: Final = {
-    "step": frozenset(("progress_bar",)),
+    "step": frozenset(("progress_bar", "auxiliary")),
     "train_start": frozenset(("progress_bar",)),
     "checkpoint_save": frozenset(("scheduled",)),
     "anomaly": frozenset(
@@ -54,14 +54,17 @@ _FLOATS: Final = {
     "tflops": ("tflops", 1.0), "tps": ("tps", 1.0),
 }  # fmt: skip
 _TEXTS: Final = {"ckpt_path": "checkpoint_path", "tier": "checkpoint_tier", "node": "node"}
-_SPECIAL: Final = frozenset(("ts", "elapsed", "rest", "dict"))
+_SPECIAL: Final = frozenset(("ts", "elapsed", "epoch", "epoch_steps", "rest", "dict"))
 VOCABULARY: Final = frozenset((*_INTEGERS, *_FLOATS, *_TEXTS, *_SPECIAL))
 TRANSFORMS: Final = frozenset(
-    ("step_from_path", "zero_based_step", "step_from_interval", "literal_dict")
+    "step_from_path zero_based_step step_from_interval step_of_epoch literal_dict".split()
 )
 
 _SUFFIX: Final = {"K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12}
-_STEP_IN_PATH = re.compile(r"(?:checkpoint-|step[-_=]?|iter_|global_step)0*(\d+)(?!.*\d{3})")
+# `step=19400-consumed_samples=4966400` says it outright; else no other long number may follow
+_STEP_IN_PATH = re.compile(
+    r"\bstep=0*(\d+)|(?:checkpoint-|step[-_=]?|iter_|global_step)0*(\d+)(?!.*\d{3})"
+)
 
 
 @dataclass(frozen=True)
@@ -130,6 +133,8 @@ class Rule:
             row["step_to"] = step_in_path(str(row.get("checkpoint_path") or ""))
         if "zero_based_step" in self.transforms and isinstance(row.get("step_to"), int):
             row["step_to"] += 1  # type: ignore[operator]  # just checked
+        if "step_of_epoch" in self.transforms and isinstance(row.get("step_to"), int):
+            row["step_to"] = step_of_epoch(row["step_to"], values)
         if "step_from_interval" in self.transforms:
             before, n_steps = row.get("step_from"), row.get("n_steps")
             if isinstance(before, int) and isinstance(n_steps, int):
@@ -163,7 +168,22 @@ class Dialect:
 def step_in_path(path: str) -> int | None:
     """The step that a checkpoint folder is named after, e.g. 40 of `out/checkpoint-40`."""
     found = _STEP_IN_PATH.search(path)
-    return int(found[1]) if found and int(found[1]) <= MAX_STEP else None
+    step = int(found[1] or found[2]) if found else None
+    return step if step is not None and step <= MAX_STEP else None
+
+
+def step_of_epoch(step: object, values: Mapping[str, str]) -> int | None:
+    """The step of the run, of a step that is counted anew in each epoch.
+
+    `epoch` counts from 0. None where an epoch's length is unknown, but for the first epoch.
+    """
+    epoch, n_steps = (values.get(name, "") for name in ("epoch", "epoch_steps"))
+    if not isinstance(step, int) or not epoch.isdecimal():
+        return None
+    if int(epoch) == 0:
+        return step
+    whole = int(epoch) * int(n_steps) + step if n_steps.isdecimal() else MAX_STEP + 1
+    return whole if whole <= MAX_STEP else None
 
 
 def stamp_columns(stamp: Stamp | None, source: StampSource) -> dict[str, object]:

@@ -1,5 +1,5 @@
 -- One row per file with step lines: the dialect whose step lines are used (the one that tells most
--- about time), the total of its main progress bar, and the rank whose start markers count.
+-- about time; an auxiliary counter only where there is no other), the total of its main progress bar, and the rank whose start markers count.
 -- Reads: train_line.
 with steps as (
     select
@@ -8,6 +8,7 @@ with steps as (
         count(*) as n_steps,
         count(stamp_us) > 0 as has_stamp,
         count(step_ms) > 0 as has_duration,
+        bool_and(coalesce(detail = 'auxiliary', false)) as is_auxiliary,
         mode(total_steps) filter (detail = 'progress_bar') as usual_total
     from train_line
     where kind = 'step'
@@ -18,7 +19,8 @@ chosen as (
     select *
     from steps
     qualify row_number() over (
-        partition by file_id order by has_stamp desc, has_duration desc, n_steps desc, dialect
+        partition by file_id
+        order by is_auxiliary, has_stamp desc, has_duration desc, n_steps desc, dialect
     ) = 1
 ),
 

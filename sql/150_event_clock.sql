@@ -34,6 +34,26 @@ lines as (
         on e.file_id = l.file_id and e.launch_in_file = l.launch_in_file
 ),
 
+-- a bar that begins anew with every epoch goes on from where it stood
+restarts as (
+    select
+        *,
+        case
+            when elapsed_s < lag(elapsed_s) over bar / 2 then lag(elapsed_s) over bar else 0
+        end as stood_s
+    from lines
+    window bar as (partition by file_id, launch_in_file, has_bar order by seq)
+),
+
+bars as (
+    select
+        * exclude (stood_s)
+        replace (elapsed_s + sum(stood_s) over (
+            partition by file_id, launch_in_file, has_bar order by seq
+            rows unbounded preceding) as elapsed_s)
+    from restarts
+),
+
 -- whole seconds of a progress bar: frames of one second are spread evenly over it
 spread as (
     select
@@ -44,7 +64,7 @@ spread as (
             else 1e6 * (elapsed_s + coalesce(elapsed_resolution_s, 0) * (
                 row_number() over second - 0.5) / count(*) over same_second)
         end as bar_us
-    from lines
+    from bars
     window
         bar as (partition by file_id, launch_in_file, has_bar),
         second as (partition by file_id, launch_in_file, elapsed_s, has_bar order by seq),

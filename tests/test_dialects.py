@@ -11,8 +11,6 @@ from parsers.training import Rejected, step_in_path
 
 DIALECTS = load_dialects()
 EXTENDED = {d.name: d.extends for d in DIALECTS}
-EXAMPLES = [(d, line, expect) for d in DIALECTS for line, expect in d.tests]
-NEAR_MISSES = [(d, line) for d in DIALECTS for line in d.near_misses]
 
 
 def rows_of(name: str, line: str):
@@ -83,7 +81,8 @@ def test_glued_frames_give_every_event():
     [
         ("out/checkpoint-40", 40), ("outputs/checkpoint/step-500", 500),
         ("/ckpt/iter_0000350", 350), ("/ckpt/global_step20/mp_rank_00", 20),
-        ("/ckpt/run", None), ("", None),
+        ("/ckpt/run", None), ("", None), ("/runs/step2_sft/20240101/last", None),
+        ("megatron_gpt--val_loss=3.10-step=19400-consumed_samples=4966400.0.ckpt", 19_400),
     ],
 )  # fmt: skip
 def test_step_in_path(path, step):
