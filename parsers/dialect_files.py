@@ -349,11 +349,15 @@ def _example_problems(dialect: Dialect) -> Iterator[str]:
 
 
 def _events(dialect: Dialect, line: str) -> list[Row | Rejected]:
-    """What a dialect makes of a whole line, with the time that stands before the payload."""
+    """What a dialect makes of a whole line, with what stands before the payload."""
     peeled = peel(line)
-    stamp = stamp_columns(peeled.line_stamp or peeled.stamp, StampSource.INLINE)
+    context = {
+        "rank": peeled.rank,
+        "node": peeled.node,
+        **stamp_columns(peeled.line_stamp or peeled.stamp, StampSource.INLINE),
+    }
     rows = dialect.read(peeled.payload)
-    return [r if isinstance(r, Rejected) else {**stamp, **r} for r in rows]
+    return [r if isinstance(r, Rejected) else {**context, **r} for r in rows]
 
 
 def _fits(row: Row, expect: Mapping[str, object]) -> bool:

@@ -69,7 +69,7 @@ _STAMP_BEFORE_LABEL = re.compile(
     r"\[?[12]\d{3}-[\dT:., Z+-]{8,32}\]?:? *(?=\[(?:default\d+\]|rank\d+\]|\d+,\d+\]<std|pod/))"
 )
 _TAG_BEFORE_STAMP = re.compile(
-    rf"\[?{_LEVEL}[\]:]? ?"  # [INFO] 2021-09-13 22:17:26,653
+    rf"\[?{_LEVEL}[\]:|]? ?"  # [INFO] 2021-09-13 22:17:26,653, [INFO|2025-03-01 10:00:00]
     r"|\[NeMo [A-Z] "  # [NeMo W 2025-08-21 00:16:02 nemo_logging:393]
     r"|E[A-Z]\d{4}: (?:\[PID: \d+\] )?"  # EI0006: [PID: 1292363] 2025-04-08-18:07:20.444.436
 )
