@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import random
 import tomllib
+from itertools import islice
 
 import pytest
 
 from parsers.dialect_files import BUILT_IN, check, load_dialects
-from parsers.training import Rejected, step_in_path
+from parsers.prefixes import peel
+from parsers.training import Rejected, step_in_path, step_of_epoch
+from tests.bench.generate_logs import failure_lines
 
 DIALECTS = load_dialects()
 EXTENDED = {d.name: d.extends for d in DIALECTS}
@@ -27,6 +31,50 @@ def test_built_in_file_is_sound_and_shows_what_it_is_not(path):
     assert table["versions"]
     assert table["anchors"]
     assert table["near_misses"]
+
+
+def foreign(dialect):
+    """The dialects that share no rules with this one."""
+    family = {dialect.name, dialect.extends}
+    return [d for d in DIALECTS if d.name not in family and d.extends != dialect.name]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS, ids=lambda d: d.name)
+def test_no_dialect_claims_the_lines_of_another(dialect):
+    """All are active on every log. Metrics may be read twice: no second is counted by them."""
+    lines = [line for line, _ in dialect.tests]
+    lines += [line for line in dialect.near_misses if not dialect.extends]
+    claims = [
+        (other.name, line, row)
+        for line in lines
+        for other in foreign(dialect)
+        for row in other.read(peel(line).payload)
+        if isinstance(row, Rejected) or row["kind"] != "metric"
+    ]
+    assert claims == []
+
+
+def test_literals_are_in_no_ordinary_line():
+    """Each hit costs as much as scanning a thousand lines without one."""
+    literals = {x for d in DIALECTS for rule in d.rules for x in rule.literals}
+    text = "".join(islice(failure_lines(random.Random(0), [], every=10**12), 5_000))
+    assert [x for x in sorted(literals) if x in text] == []
+
+
+@pytest.mark.parametrize(
+    ("step", "values", "whole"),
+    [
+        (7, {"epoch": "0", "epoch_steps": "600"}, 7),
+        (7, {"epoch": "0"}, 7),
+        (7, {"epoch": "3", "epoch_steps": "600"}, 1807),
+        (7, {"epoch": "3"}, None),
+        (7, {"epoch": "99999999999999", "epoch_steps": "600"}, None),
+        (7, {"epoch": "x", "epoch_steps": "600"}, None),
+        (None, {"epoch": "0"}, None),
+    ],
+)
+def test_step_of_epoch(step, values, whole):
+    assert step_of_epoch(step, values) == whole
 
 
 @pytest.mark.parametrize("step", [1, 99, 2**53 - 1])

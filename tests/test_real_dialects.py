@@ -11,6 +11,7 @@ from datetime import datetime
 import duckdb
 import pytest
 
+from parsers.dialect_files import load_dialects
 from pipeline import database, timeline
 from pipeline.ingest import ingest
 from tests.histories import one
@@ -66,6 +67,19 @@ def test_other_dialects_claim_no_step_lines(con, name):
     n_lines = dict(lines)
     n_own = n_lines.pop(CHOSEN[name])
     assert sum(n_lines.values()) < 0.01 * n_own
+
+
+@pytest.mark.parametrize("name", [n for n, dialect in CHOSEN.items() if dialect])
+def test_literals_of_other_dialects_are_rare(real_logs, name):
+    (path,) = (real_logs / "training").rglob(name)
+    own: set[bytes] = set()
+    others: set[bytes] = set()
+    for dialect in load_dialects():
+        mine = own if dialect.name in (CHOSEN[name], "deepspeed") else others
+        mine |= {x.encode() for rule in dialect.rules for x in rule.literals}
+    lines = path.read_bytes().split(b"\n")
+    n_hit = sum(any(x in line for x in others - own) for line in lines)
+    assert n_hit <= 0.005 * len(lines) + 1
 
 
 def test_dlrover_spans(con):
