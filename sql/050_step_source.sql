@@ -1,5 +1,6 @@
 -- One row per file with step lines: the dialect whose step lines are used (the one that tells most
--- about time; an auxiliary counter only where there is no other), the total of its main progress bar, and the rank whose start markers count.
+-- about time; an auxiliary counter only where there is no other), the total of its main progress
+-- bar, and the rank whose start markers count.
 -- Reads: train_line.
 with steps as (
     select

@@ -2,8 +2,9 @@
 -- it from the last fixed point before it in its launch, plus what the launch's own clock says has
 -- passed since: the elapsed time of its progress bar, or the sum of stated durations. It never
 -- lies later than the next fixed point and that clock allow (a bar may be printed long after its
--- time, when output is buffered). Without any fixed point the start of the attempt (scheduler),
--- else the modification time of the file at its end (mtime), is one.
+-- time, when output is buffered). Without any fixed point the start of the attempt (scheduler) is
+-- one, else the begin of the next launch that has one, else the modification time of the file
+-- (mtime): launches of one file follow each other.
 -- Reads: launch_line, step_line, launch_stamp, launch_attempt, job_attempt, file_state.
 with every_line_stated as (
     select file_id, launch_in_file
@@ -139,6 +140,36 @@ between_points as (
             rows between current row and unbounded following)
 ),
 
+launch_clock as (
+    select
+        l.file_id, l.launch_in_file,
+        coalesce(max(c.clock_us), 0) as spent_us,
+        coalesce(min(c.at_us - c.clock_us), min(s.at_us)) as begin_us
+    from (select distinct file_id, launch_in_file from launch_line) as l
+    left join clocked as c using (file_id, launch_in_file)
+    left join launch_stamp as s using (file_id, launch_in_file)
+    group by all
+),
+
+from_the_end as (
+    select *, sum(spent_us) over (
+        partition by file_id order by launch_in_file desc rows unbounded preceding) as rest_us
+    from launch_clock
+),
+
+launch_end as (
+    select
+        l.file_id, l.launch_in_file,
+        coalesce(
+            first_value(l.begin_us + l.rest_us ignore nulls) over later, f.modified_us
+        ) - (l.rest_us - l.spent_us) as end_us
+    from from_the_end as l
+    join file_state as f using (file_id)
+    window later as (
+        partition by l.file_id order by l.launch_in_file
+        rows between 1 following and unbounded following)
+),
+
 placed as (
     select
         p.*,
@@ -149,7 +180,7 @@ placed as (
                     p.after_us - (p.after_clock_us - p.clock_us))
             when p.after_us is not null then p.after_us - (p.after_clock_us - p.clock_us)
             when a.start_at_us is not null then a.start_at_us + p.clock_us
-            else f.modified_us - (p.last_clock_us - p.clock_us)
+            else e.end_us - (p.last_clock_us - p.clock_us)
         end::bigint as at_us_resolved,
         case
             when p.before_us is not null and p.after_us is not null then 'interpolated'
@@ -162,7 +193,7 @@ placed as (
     from between_points as p
     left join launch_attempt as la using (file_id, launch_in_file)
     left join job_attempt as a using (attempt_id)
-    join file_state as f using (file_id)
+    join launch_end as e using (file_id, launch_in_file)
     where p.is_line
 )
 

@@ -8,12 +8,19 @@ select
     is_runaway, work_dir, stdout_path, comment, submit_line, modified_us, file_id, line, byte_offset
 from job_attempt
 union all by name
+-- launches whose clocks overlap, in one log or in several, are one attempt
 select
-    attempt_id, cluster, file_name as job_name,
-    from_us as start_at_us, until_us as end_at_us,
+    attempt_id,
+    any_value(cluster) as cluster,
+    arg_min(file_name, from_us) as job_name,
+    min(from_us) as start_at_us,
+    max(until_us) as end_at_us,
     'unknown' as end_kind,
-    world_size::integer as n_gpus,
+    max(world_size)::integer as n_gpus,
     false as never_started, false as is_open, false as is_runaway,
-    file_id, first_line as line, first_byte_offset as byte_offset
+    arg_min(file_id, from_us) as file_id,
+    arg_min(first_line, from_us) as line,
+    arg_min(first_byte_offset, from_us) as byte_offset
 from launch_span
 where is_log_only
+group by attempt_id

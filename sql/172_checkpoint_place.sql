@@ -16,7 +16,8 @@ select distinct
     end
     || regexp_replace(
         regexp_replace(rtrim(l.checkpoint_path, './'), '^(\./)+', ''),
-        '/?(checkpoint-|step-|iter_0*|global_step|step_?)\d+(/.*)?$', '') as folder
+        '/?(checkpoint-|step-|iter_0*|global_step|step_?|[^/]*step=)\d+([-.][^/]*)?(/.*)?$', ''
+    ) as folder
 from launch_line as l
 join launch_span as s using (file_id, launch_in_file)
 join attempt_all as a using (attempt_id)

@@ -4,9 +4,13 @@
 with event_marks as (
     select
         r.run_id, r.ordinal, r.launch_no, r.attempt_id, 2 as place, l.seq, c.at_us,
+        -- one line can tell of a whole save, at its end
+        case when l.kind = 'checkpoint_save' and l.phase = 'instant'
+            then l.duration_ms * 1000 end::bigint as whole_save_us,
         case
             when l.kind = 'step' then 'step'
-            when l.kind = 'checkpoint_save' and l.phase = 'end' then 'save_end'
+            when l.kind = 'checkpoint_save' and (l.phase = 'end' or whole_save_us is not null)
+                then 'save_end'
             when l.kind = 'checkpoint_save' then 'save_begin'
             when l.kind = 'evaluation' and l.phase = 'begin' then 'evaluation_begin'
             when l.kind = 'evaluation' then 'evaluation_end'
@@ -32,6 +36,14 @@ with event_marks as (
         or l.kind in ('evaluation', 'shutdown')
         or l.kind = 'checkpoint_save' and save_end.is_late is distinct from true
         or s.seq is not null
+),
+
+save_marks as (
+    select
+        * exclude (at_us, whole_save_us, what), at_us - whole_save_us as at_us,
+        'save_begin' as what, true as is_before
+    from event_marks
+    where whole_save_us is not null
 ),
 
 launch_marks as (
@@ -79,7 +91,9 @@ attempt_marks as (
 ),
 
 every_mark as (
-    select * from event_marks
+    select * exclude (whole_save_us) from event_marks
+    union all by name
+    select * from save_marks
     union all by name
     select * from launch_marks
     union all by name
@@ -88,8 +102,9 @@ every_mark as (
 
 inside as (
     select
-        e.* exclude (at_us, seq),
+        e.* exclude (at_us, seq, is_before),
         coalesce(e.seq, 0) as seq,
+        coalesce(e.is_before, false) as is_before,
         case
             when e.place = -1 then e.at_us
             else greatest(least(e.at_us, m.until_us), m.start_at_us)
@@ -104,7 +119,8 @@ forward as (
         max(at_us) over run_order as at_us
     from inside
     window run_order as (
-        partition by run_id order by ordinal, launch_no, place, seq rows unbounded preceding)
+        partition by run_id order by ordinal, launch_no, place, seq, is_before desc
+        rows unbounded preceding)
 )
 
 select
@@ -123,7 +139,8 @@ select
     row_number() over run_order as mark_no
 from forward
 window
-    run_order as (partition by run_id order by ordinal, launch_no, place, seq),
+    run_order as (
+        partition by run_id order by ordinal, launch_no, place, seq, is_before desc),
     to_come as (
-        partition by run_id, launch_no order by ordinal, place, seq
+        partition by run_id, launch_no order by ordinal, place, seq, is_before desc
         rows between current row and unbounded following)

@@ -7,7 +7,9 @@ with saves as (
     select
         r.run_id, r.launch_no, l.file_id, l.launch_in_file, l.seq, l.line, l.byte_offset,
         coalesce(l.detail = 'scheduled', false) as is_scheduled, l.kind, l.phase, l.step_to,
-        l.checkpoint_path, l.checkpoint_tier, coalesce(l.is_async, false) as is_async, c.at_us
+        l.checkpoint_path, l.checkpoint_tier, coalesce(l.is_async, false) as is_async, c.at_us,
+        -- one line can tell of a whole save, at its end
+        case when l.phase = 'instant' then l.duration_ms * 1000 end::bigint as whole_save_us
     from launch_line as l
     join run_launch as r using (file_id, launch_in_file)
     join event_clock as c using (file_id, seq)
@@ -16,8 +18,12 @@ with saves as (
 
 -- a begin whose next line of the kind says that the rest was handed to the background is async
 begins as (
-    select * exclude (is_scheduled, next_is_scheduled)
-        replace (is_async or coalesce(next_is_scheduled, false) as is_async)
+    select * exclude (is_scheduled, next_is_scheduled, whole_save_us)
+        replace (
+            is_async or coalesce(next_is_scheduled, false) as is_async,
+            at_us - coalesce(whole_save_us, 0) as at_us),
+        at_us as own_end_us,
+        whole_save_us is not null as is_whole
     from (
         select
             *,
@@ -59,8 +65,12 @@ followed as (
 
 closed as (
     select
-        f.*,
-        min(ends.at_us) as durable_us
+        f.* exclude (own_end_us, is_whole),
+        -- one line can tell of a whole save, at its end
+        coalesce(
+            min(ends.at_us),
+            any_value(case when f.is_whole and not f.is_async then f.own_end_us end)
+        ) as durable_us
     from followed as f
     left join ends
         on ends.run_id = f.run_id and ends.launch_no = f.launch_no and ends.seq > f.seq
@@ -89,7 +99,8 @@ lone_ends as (
 every_save as (
     select * exclude (kind, phase, step_to, launch_in_file) from closed
     union all by name
-    select * exclude (kind, phase, step_to, launch_in_file, is_scheduled) from lone_ends
+    select * exclude (kind, phase, step_to, launch_in_file, is_scheduled, whole_save_us)
+    from lone_ends
 ),
 
 loaded as (
