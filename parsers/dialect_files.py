@@ -327,11 +327,11 @@ def _example_problems(dialect: Dialect) -> Iterator[str]:
     """What the lines of a dialect show to be wrong with its rules."""
     payloads = [peel(line).payload for line, _ in dialect.tests]
     for line, expect in dialect.tests:
-        rows = _events(dialect, line)
+        rows = read_line(dialect, line)
         if not any(isinstance(r, dict) and _fits(r, expect) for r in rows):
             yield f"test: {line!r} gave {_shown(rows)}, expected {dict(expect)}"
     for line in dialect.near_misses:
-        rows = [r for r in _events(dialect, line) if not isinstance(r, Rejected)]
+        rows = [r for r in read_line(dialect, line) if not isinstance(r, Rejected)]
         if rows:
             yield f"near_misses: {line!r} gave {_shown(rows)}"
     for rule in dialect.rules:
@@ -348,8 +348,8 @@ def _example_problems(dialect: Dialect) -> Iterator[str]:
                 )
 
 
-def _events(dialect: Dialect, line: str) -> list[Row | Rejected]:
-    """What a dialect makes of a whole line, with what stands before the payload."""
+def read_line(dialect: Dialect, line: str) -> list[Row | Rejected]:
+    """Rows of a whole line by a dialect's own rules, with what its prefixes tell."""
     peeled = peel(line)
     context = {
         "rank": peeled.rank,

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from parsers.dialect_files import load_dialects
+from parsers.dialect_files import load_dialects, read_line
 from parsers.faults import load_catalogue
 from parsers.formats import all_formats
-from parsers.training import Dialect
+from parsers.training import Dialect, Rule
 from pipeline.cli import EPILOG, build_parser
 from pipeline.schema import ALL_TABLES
 
@@ -80,11 +81,12 @@ read alike.
 DIALECTS_HEAD = """
 ## Training-log dialects
 
-A log may speak several. `stated` means that the line itself says it; the rest is inferred, with a
-bound.
+A log may speak several; all are tried on every line. What a framework does not print is inferred,
+with a bound: the page on [how a second is counted](how-a-second-is-counted.md) says how. A fork
+also has what its parent reads. [Yours](dialects.md) is one more file.
 
-| dialect | framework | versions | kinds of events | step time |
-|---|---|---|---|---|"""
+| dialect | framework | versions | kinds of events | a step tells | must be inferred |
+|---|---|---|---|---|---|"""
 
 SIGNATURES_HEAD = """
 ## Failure signatures
@@ -100,7 +102,9 @@ def formats() -> str:
     lines.append(DIALECTS_HEAD)
     for d in load_dialects():
         kinds = sorted({str(r.emit["kind"]) for r in d.rules} - {"train_config", "metric"})
-        row = (f"`{d.name}`", d.title, d.versions, ", ".join(kinds), _step_time(d))
+        told = ", ".join(sorted(_names(_rules(d, "step"))))
+        inferred = ", ".join(_inferred(d)) or "-"
+        row = (f"`{d.name}`", d.title, d.versions, ", ".join(kinds), told or "-", inferred)
         lines.append(f"| {' | '.join(row)} |")
     lines.append(SIGNATURES_HEAD)
     signatures = load_catalogue().signatures
@@ -111,15 +115,53 @@ def formats() -> str:
     return "\n".join([*lines, ""])
 
 
-def _step_time(dialect: Dialect) -> str:
-    """Where a dialect's step times come from."""
-    steps = [r for r in dialect.rules if r.emit["kind"] == "step"]
+def _rules(dialect: Dialect, kind: str) -> list[Rule]:
+    """The rules of a kind, with those that a fork keeps of its parent."""
+    parents = [d for d in load_dialects() if d.name == dialect.extends]
+    return [r for d in (dialect, *parents) for r in d.rules if r.emit["kind"] == kind]
+
+
+def _names(rules: Iterable[Rule]) -> set[str]:
+    """What lines tell by these rules, in the words of users' dialects."""
+    names = {
+        name
+        for r in rules
+        for name in (
+            *r.regex.groupindex, *r.dict_map.values(), *(r.kv.map.values() if r.kv else ()),
+        )
+    }  # fmt: skip
+    return names - {"rest", "dict", "epoch", "epoch_steps"}
+
+
+def _inferred(dialect: Dialect) -> Iterator[str]:
+    """What the dialect's lines do not say and the timeline must find out."""
+    steps = _rules(dialect, "step")
     if not steps:
-        return "-"
-    names = {n for r in steps for n in (*r.regex.groupindex, *(r.kv.map.values() if r.kv else ()))}
-    if names & {"step_ms", "step_s"}:
-        return "stated"
-    return "from the bar's clock" if "elapsed" in names else "from time stamps"
+        return
+    if not _names(steps) & {"step_ms", "step_s"}:
+        yield "step time"
+    stamped = [
+        "stamp_us" in row
+        for line, _ in dialect.tests
+        for row in read_line(dialect, line)
+        if isinstance(row, dict) and row["kind"] == "step"
+    ]
+    if not all(stamped):
+        yield "time of day" if not any(stamped) else "time of day (some versions)"
+    saves = {r.emit.get("phase", "instant") for r in _rules(dialect, "checkpoint_save")}
+    if not saves:
+        yield "saves"
+    elif saves == {"end"}:
+        yield "begin of a save"
+    elif "end" not in saves:
+        yield "end of a save"
+    if not any(
+        "step" in _names([r]) or "step_from_path" in r.transforms
+        for kind in ("resume", "checkpoint_load") for r in _rules(dialect, kind)
+    ):  # fmt: skip
+        yield "step of a resume"
+    if not _rules(dialect, "shutdown"):
+        yield "whether it ended"
 
 
 def pages() -> dict[str, str]:
