@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import tomllib
 from itertools import islice
 
@@ -10,7 +11,7 @@ import pytest
 
 from parsers.dialect_files import BUILT_IN, check, load_dialects
 from parsers.prefixes import peel
-from parsers.training import Rejected, step_in_path, step_of_epoch
+from parsers.training import Rejected, Rule, step_in_path, step_of_epoch
 from tests.bench.generate_logs import failure_lines
 
 DIALECTS = load_dialects()
@@ -97,6 +98,44 @@ def test_claimed_line_that_cannot_be_read_says_why(name, line, reason):
     (rejected,) = rows_of(name, line)
     assert isinstance(rejected, Rejected)
     assert reason in rejected.reason
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("wall=1:02:03", 3723.0), ("wall=54", 54.0), ("wall=9.5", 9.5),
+        ("wall=soon", None), ("wall=-3", None), ("wall=1:x", None),
+    ],
+)  # fmt: skip
+def test_clock_of_a_process_is_read_or_rejected(text, found):
+    rule = Rule("mine", "step", ("wall",), re.compile(r"wall=(?P<elapsed>\S+)"), {"kind": "step"})
+    (row,) = rule.apply(text)
+    if found is None:
+        assert isinstance(row, Rejected)
+        assert "not h:mm:ss or seconds" in row.reason
+    else:
+        assert row["elapsed_s"] == found
+
+
+def test_rank_that_cannot_be_one_is_rejected():
+    rule = Rule("mine", "step", ("rank",), re.compile(r"rank=(?P<rank>\d+)"), {"kind": "step"})
+    assert rule.apply("rank=2147483647")[0]["rank"] == 2**31 - 1
+    assert isinstance(rule.apply("rank=2147483648")[0], Rejected)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{'loss': 6.1, 'grad_norm': nan}", '{"loss": "6.1", "skipped": null}',
+        '{"loss": 6.1, "is_last": true}', "{'loss': '6.1'}",
+    ],
+)  # fmt: skip
+def test_dict_of_any_make_gives_its_numbers(text):
+    rule = Rule(
+        "mine", "metrics", ("loss",), re.compile(r"(?P<dict>\{.*\})"), {"kind": "metric"},
+        dict_map={"loss": "loss"}, transforms=("literal_dict",),
+    )  # fmt: skip
+    assert rule.apply(text)[0]["loss"] == 6.1
 
 
 def test_value_cut_at_the_end_of_the_line_is_no_value():
