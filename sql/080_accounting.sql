@@ -5,9 +5,9 @@ with utc as (
         a.* exclude (batch, cluster),
         coalesce(a.cluster, f.cluster) as cluster,
         f.modified_us,
-        wall_us(a.submit_us, a.stamp_kind, f.timezone) as submit_at_us,
-        wall_us(a.eligible_us, a.stamp_kind, f.timezone) as eligible_at_us,
-        -- a clock time that comes twice: the elapsed time tells which one is meant
+        f.timezone,
+        -- a clock time that comes twice: the elapsed time tells which one is meant, and the start
+        -- which submission
         reading_us(
             a.start_us, a.stamp_kind, f.timezone,
             wall_us(a.end_us, a.stamp_kind, f.timezone)
@@ -18,10 +18,18 @@ with utc as (
             + (a.elapsed_s + coalesce(a.suspended_s, 0)) * 1000000) as end_at_us
     from raw_accounting_row as a
     join file_state as f using (file_id)
+),
+
+submitted as (
+    select
+        * exclude (timezone),
+        reading_us(submit_us, stamp_kind, timezone, start_at_us) as submit_at_us,
+        reading_us(eligible_us, stamp_kind, timezone, start_at_us) as eligible_at_us
+    from utc
 )
 
 select *
-from utc
+from submitted
 -- the row that knows most wins: ended before running, later before earlier
 qualify row_number() over (
     partition by scheduler, cluster, native_id, step_id, submit_at_us,

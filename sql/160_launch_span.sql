@@ -31,10 +31,9 @@ steps as (
         max(s.seq) as last_step_seq,
         max(s.seq, 2)[2] as before_last_step_seq,
         max(c.at_us) as last_step_us,
-        -- silence of a launch may last so long for nothing to be wrong: ten minutes, or ten times
-        -- the usual time between its step lines
-        greatest(600000000, 10 * (max(c.at_us) - min(c.at_us)) / nullif(count(*) - 1, 0))::bigint
-            as usual_silence_us
+        (max(c.at_us) - min(c.at_us)) / nullif(count(*) - 1, 0) as usual_line_us,
+        (max(c.at_us) - min(c.at_us)) / nullif(max(s.step_to) - min(s.step_to), 0)
+            as usual_step_us
     from step_line as s
     join event_clock as c using (file_id, seq)
     group by all

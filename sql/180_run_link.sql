@@ -3,7 +3,7 @@
 -- checkpoint of the one loaded by the other (E4, 0.95), starts in one log (file, 0.9), a serial
 -- array (E5, 0.9), same user, name and folder (E7, 0.6; with continuing step numbers 0.86).
 -- A link of 0.85 or more is used; the others are suggestions.
--- Reads: attempt_all, launch_span, checkpoint_place, checkpoint_load.
+-- Reads: attempt_all, launch_span, checkpoint_load, namesake.
 with started as (
     select
         *,
@@ -78,56 +78,24 @@ same_log as (
     window same as (partition by cluster, log_key order by from_us, file_id, launch_in_file)
 ),
 
-steps_of_attempt as (
-    select
-        attempt_id,
-        arg_min(coalesce(resume_step, first_step - 1), from_us) as resumes_at,
-        max(last_step) as last_step
-    from launch_span
-    group by all
-),
-
-saves as (
-    select attempt_id, list(distinct folder) as folders
-    from checkpoint_place
-    where is_save
-    group by all
-),
-
-namesakes as (
-    select
-        s.*, p.resumes_at, saves.folders,
-        lag(s.attempt_id) over same as prev_attempt_id,
-        lag(s.end_at_us) over same as prev_end_us,
-        lag(p.last_step) over same as prev_last_step,
-        lag(saves.folders) over same as prev_folders
-    from started as s
-    left join steps_of_attempt as p using (attempt_id)
-    left join saves using (attempt_id)
-    where s.scheduler is not null and s.job_name is not null
-        and (s.n_gpus > 0 or p.attempt_id is not null)
-    window same as (
-        partition by s.cluster, s."user", s.job_name,
-            coalesce(s.work_dir, regexp_replace(s.stdout_path, '/[^/]*$', ''))
-        order by s.start_at_us, s.attempt_id)
-),
-
 alike as (
     select
         prev_attempt_id, attempt_id, 'E7' as rule,
         case
             when start_at_us - prev_end_us > 86400000000 then 0.3
-            when not list_has_any(folders, prev_folders) then 0.3
-            when resumes_at > 0 and resumes_at <= prev_last_step then 0.86
+            when saves_elsewhere or total_steps <> prev_total_steps then 0.3
+            when is_continued then 0.86
             else 0.6
         end as confidence,
-        'same user, name and folder' || case
-            when not list_has_any(folders, prev_folders) then ', but saves elsewhere'
-            when resumes_at > 0 and resumes_at <= prev_last_step
-                then ', continues at step ' || resumes_at
+        case when is_log_only then 'same log name and folder' else 'same user, name and folder' end
+        || case
+            when saves_elsewhere then ', but saves elsewhere'
+            when total_steps <> prev_total_steps then ', but another number of steps'
+            when is_continued and resumes_at is null then ', and the next one continues'
+            when is_continued then ', continues behind step ' || resumes_at
             else ''
         end as evidence
-    from namesakes
+    from namesake
 ),
 
 every_link as (

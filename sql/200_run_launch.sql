@@ -66,9 +66,14 @@ in_order as (
         coalesce(signs.has_trouble, false) as has_trouble,
         coalesce(signs.has_trouble_before, false) as has_trouble_before,
         coalesce(signs.has_operator_stop, false) as has_operator_stop,
+        -- ten minutes, or ten times the usual time between step lines, is long
+        greatest(600000000, 10 * l.usual_line_us)::bigint as long_silence_us,
         coalesce(
-            l.attempt_until_us - greatest(l.last_event_us, l.last_step_us)
-            > coalesce(l.usual_silence_us, 600000000), false) as is_silent_end,
+            l.attempt_until_us - greatest(l.last_event_us, l.last_step_us) > long_silence_us, false
+        ) as is_silent_end,
+        -- nothing of it survived: the steps after it begin where those before it had ended
+        first_value(l.first_step ignore nulls) over later
+        <= coalesce(max(l.last_step) over earlier, 0) + 1 as is_fruitless,
         failed_step.attempt_id is not null as has_failed_step,
         coalesce(l.shutdown_seq > coalesce(l.last_step_seq, -1), false) as has_shutdown,
         lead(l.launch_no) over run_order is not null as has_successor,
@@ -76,7 +81,14 @@ in_order as (
     from launches as l
     left join signs using (run_id, launch_no)
     left join failed_step using (attempt_id)
-    window run_order as (partition by l.run_id order by l.launch_no)
+    window
+        run_order as (partition by l.run_id order by l.launch_no),
+        earlier as (
+            partition by l.run_id order by l.launch_no
+            rows between unbounded preceding and 1 preceding),
+        later as (
+            partition by l.run_id order by l.launch_no
+            rows between 1 following and unbounded following)
 ),
 
 judged as (

@@ -64,7 +64,7 @@ attempt_marks as (
     -- launch_no of the gaps: the launch before them, whose end they follow
     select
         m.run_id, m.ordinal, first_launch.launch_no, m.attempt_id, -1 as place,
-        m.submit_at_us as at_us,
+        least(m.submit_at_us, m.start_at_us) as at_us,
         case when m.native_id = p.native_id then 'requeued' else 'resubmitted' end as what,
         m.file_id, m.line, m.byte_offset
     from run_member as m

@@ -1,7 +1,7 @@
 -- One row per mark of a run behind another mark: what the time between them can be, by the fate of
 -- the steps around it, by how the launch before ended (way_category) and how this one ended
 -- (tail_category). silence_us: a launch may be silent so long before its end for nothing to be
--- wrong.
+-- wrong; a last save may last long_silence_us.
 -- In the interval of a step line the time is cut: [prev_us, b1) initialisation, [b1, b2)
 -- evaluation, [b2, b3) save, [b3, b4) unexplained, [b4, b5) warm-up, [b5, b6) kept steps, [b6, b7)
 -- discarded updates, [b7, at_us) rolled back or uncommitted. A save or an evaluation with a time of
@@ -11,7 +11,10 @@ with before as (
     -- how the launch before ended decides what the way to this one costs
     select
         run_id, launch_no, end_state, file_id is not null as has_log, end_kind, n_gpus,
-        coalesce(usual_silence_us, 600000000) as silence_us,
+        coalesce(is_fruitless, false) as is_fruitless, long_silence_us,
+        -- without an end marker the log may have been cut
+        case when has_shutdown then long_silence_us
+            else greatest(60000000, 10 * usual_line_us)::bigint end as silence_us,
         lag(end_state) over runs as before_state,
         launch_no = 1 as is_first
     from run_launch
@@ -28,9 +31,10 @@ ways as (
             else 'unexplained'
         end as way_category,
         case
-            when end_state = 'failed' and (has_log or end_kind in ('boot_fail', 'launch_fail'))
+            when end_state = 'failed'
+                and (has_log or is_fruitless or end_kind in ('boot_fail', 'launch_fail'))
                 then 'recovery'
-            when not has_log then 'unexplained'
+            when not has_log and not (is_fruitless and end_state = 'planned') then 'unexplained'
             when end_state = 'planned' then 'planned'
             when end_state = 'completed' then 'startup'
             else 'unexplained'
@@ -66,7 +70,7 @@ fates as (
                 or m.what in ('attempt_end', 'launch_end')
                 and w.end_state in ('completed', 'planned'))
         ) as is_save,
-        w.silence_us,
+        w.silence_us, w.long_silence_us,
         s.n_steps, s.n_kept, s.n_lost, s.n_discarded, s.n_uncommitted, s.steps_us,
         s.n_kept * s.ref_us as kept_us,
         -- slower than 1.2 x the reference by more than the clock's error

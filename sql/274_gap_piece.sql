@@ -12,7 +12,8 @@ with gaps as (
         case
             when what in ('attempt_end', 'launch_end', 'shutdown')
                 and (is_save or tail_category in ('startup', 'planned'))
-                then least(at_us, prev_us + silence_us)
+                then least(
+                    at_us, prev_us + case when is_save then long_silence_us else silence_us end)
             else at_us
         end as known_until_us
     from mark_fate

@@ -45,7 +45,9 @@ steps as (
         sum(n_lost) as n_lost,
         sum(n_discarded) as n_skipped,
         sum(n_uncommitted) as n_uncommitted,
-        max(time_error_s) as time_error_s
+        max(time_error_s) as time_error_s,
+        -- steps were kept, and some of them have a time
+        sum(n_kept) = 0 or max(ref_us) is not null as has_time
     from step_split
     group by all
 ),
@@ -86,12 +88,12 @@ select
     w.wall_s,
     -- a start before the submission is a contradiction, not a negative wait
     case when a.start_us >= a.submit_us then (a.start_us - a.submit_us) / 1e6 end as queue_s,
-    case when w.has_reference and s.run_id is not null then w.t_opt_s / w.wall_s end
+    case when w.has_reference and s.has_time then w.t_opt_s / w.wall_s end
         as tor_observed,
-    case when w.has_reference and s.run_id is not null then w.t_opt_s / w.wall_s end as tor_low,
-    case when w.has_reference
+    case when w.has_reference and s.has_time then w.t_opt_s / w.wall_s end as tor_low,
+    case when w.has_reference and coalesce(s.has_time, true)
         then (w.t_opt_s + coalesce(w.unexplained_s, 0)) / w.wall_s end as tor_high,
-    case when w.has_reference and s.run_id is not null then w.tor_gpu end as tor_observed_gpu,
+    case when w.has_reference and s.has_time then w.tor_gpu end as tor_observed_gpu,
     case when w.has_reference then w.t_opt_s end as t_opt_s,
     k.step_us / 1e6 as reference_step_s,
     k.p10_us / 1e6 as reference_p10_s,

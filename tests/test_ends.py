@@ -34,8 +34,9 @@ def trained(n_steps: int = 60, step_s: float = 10.0) -> tuple[TrainLog, float]:
 @pytest.mark.parametrize(
     ("state", "category"), [("COMPLETED", "startup"), ("PREEMPTED", "planned")]
 )
-def test_long_silence_before_an_end_is_unexplained_beyond_ten_minutes(state, category):
+def test_long_silence_behind_an_end_marker_is_unexplained_beyond_ten_minutes(state, category):
     log, end = trained()
+    log.event("shutdown", end, detail="completed")
     con = timeline_of(log.rows, accounts=[accounting(1, START, end + 7200, state)])
     assert segments(con)[1:] == [(category, "shutdown", 600.0, 0.0),
                                  ("unexplained", "unknown", 6600.0, 0.0)]  # fmt: skip
@@ -43,10 +44,28 @@ def test_long_silence_before_an_end_is_unexplained_beyond_ten_minutes(state, cat
     assert (tor, high) == pytest.approx((600 / 7800, 7200 / 7800))
 
 
-def test_short_silence_before_an_end_is_the_shutdown():
+def test_silence_behind_an_end_marker_is_the_shutdown():
     log, end = trained()
+    log.event("shutdown", end, detail="completed")
     con = timeline_of(log.rows, accounts=[accounting(1, START, end + 590, "COMPLETED")])
     assert segments(con)[1:] == [("startup", "shutdown", 590.0, 0.0)]
+
+
+def test_silence_without_an_end_marker_may_be_a_log_that_was_cut():
+    log, end = trained()
+    con = timeline_of(log.rows, accounts=[accounting(1, START, end + 540, "COMPLETED")])
+    assert segments(con)[1:] == [("startup", "shutdown", 100.0, 0.0),
+                                 ("unexplained", "unknown", 440.0, 0.0)]  # fmt: skip
+
+
+def test_steps_without_any_time_give_no_tor():
+    log = TrainLog()
+    for n in range(1, 61):
+        log.event("step", None, step_to=n)
+    con = timeline_of(log.rows, accounts=[accounting(1, START, START + 900, "COMPLETED")])
+    assert one(con, "select steps_kept, tor_observed, tor_low, tor_high from run") == (
+        60, None, None, None,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("state", ["COMPLETED", "TIMEOUT"])
@@ -80,9 +99,9 @@ def test_hang_that_the_scheduler_ended_is_a_failure(state):
 @pytest.mark.parametrize("state", ["TIMEOUT", "CANCELLED by 1000", "PREEMPTED"])
 def test_errors_that_the_kill_itself_makes_are_no_failure(state):
     log, end = trained()
-    dying = fault(9000, end + 300, **WATCHDOG)
-    con = timeline_of(log.rows, [dying], [accounting(1, START, end + 310, state)])
-    assert seconds_by_category(con) == {"productive": 600.0, "planned": 310.0}
+    dying = fault(9000, end + 30, **WATCHDOG)
+    con = timeline_of(log.rows, [dying], [accounting(1, START, end + 40, state)])
+    assert seconds_by_category(con) == {"productive": 600.0, "planned": 40.0}
 
 
 def test_log_alone_takes_errors_before_the_stop_as_failure_and_those_behind_it_not():

@@ -122,6 +122,34 @@ def test_accounting_in_the_doubled_hour_is_read_by_its_elapsed_time():
     assert con.execute(ends).fetchall() == [("11", 3600), ("12", 7200), ("13", 8100)]
 
 
+def test_submission_in_the_doubled_hour_is_before_the_start():
+    def printed(hour: int, minute: int) -> float:
+        return datetime(2025, 10, 26, hour, minute, tzinfo=UTC).timestamp()
+
+    row = accounting(1, printed(2, 45), printed(2, 3), "COMPLETED", submit=printed(2, 42),
+                     elapsed_s=18 * 60)  # fmt: skip
+    con = timeline_of(accounts=[row], zones={"accounting": "Europe/Paris"})
+    assert one(con, "select submit_at, start_at, end_at from attempt") == (
+        datetime(2025, 10, 26, 0, 42, tzinfo=UTC), datetime(2025, 10, 26, 0, 45, tzinfo=UTC),
+        datetime(2025, 10, 26, 1, 3, tzinfo=UTC),
+    )  # fmt: skip
+
+
+def test_submission_behind_its_start_takes_no_time_from_the_attempt():
+    log = TrainLog()
+    first_end = steps(log, START, 1, 50)
+    second = first_end + 300
+    end = steps(log, second, 51, 100)
+    con = timeline_of(
+        log.rows,
+        accounts=[accounting(1, START, first_end, "NODE_FAIL"),
+                  accounting(2, second, end, "COMPLETED", submit=second + 400)],
+    )  # fmt: skip
+    assert one(con, "select wall_s, steps_kept, tor_observed from run") == pytest.approx(
+        (1300.0, 100, 1000 / 1300)
+    )
+
+
 def test_time_of_day_is_read_in_the_zone_of_its_file():
     """23:30 in Paris stands at 22:30 UTC: the day changes with the local clock."""
     midnight = datetime(2025, 1, 10, 0, 0, tzinfo=UTC).timestamp()

@@ -174,3 +174,65 @@ def test_logs_of_one_attempt_that_overlap_in_a_chain_lose_no_time():
     assert con.execute("select file_id from launch order by launch_no").fetchall() == [
         ("a",), ("c",),
     ]  # fmt: skip
+
+
+def namesakes(*logs: TrainLog, **columns: object) -> list[dict[str, object]]:
+    """Accounting of jobs of one user, name and folder, one per log."""
+    return [
+        accounting(
+            n + 1, START + HOUR * n, START + HOUR * (n + 1) - 120,
+            "FAILED" if n < len(logs) - 1 else "COMPLETED", job=str(100 + n), work_dir="/u",
+            stdout_path=f"/logs/{log.file_id}", **columns,
+        )
+        for n, log in enumerate(logs)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("resumes_at", "n_runs"),
+    [
+        pytest.param(301, 1, id="behind the last logged step"),
+        pytest.param(281, 1, id="before it"),
+        pytest.param(318, 1, id="behind it, but the unseen rest could reach it"),
+        pytest.param(400, 2, id="further than the unseen rest could reach"),
+    ],
+)
+def test_jobs_of_one_name_are_one_run_if_the_steps_go_on(resumes_at, n_runs):
+    """The first log ends 480 s before its attempt does: 48 steps more may have been done."""
+    first = logged("a", START, 1, 300)
+    second = TrainLog("b")
+    second.event("resume", START + HOUR, step_to=resumes_at - 1)
+    steps(second, START + HOUR, resumes_at, resumes_at + 20)
+    assert runs([first, second], namesakes(first, second)) == n_runs
+
+
+def test_job_without_a_log_between_two_that_go_on_is_of_their_run():
+    first, third = logged("a", START, 1, 300), TrainLog("c")
+    third.event("resume", START + 2 * HOUR, step_to=300)
+    steps(third, START + 2 * HOUR, 301, 340)
+    rows = namesakes(first, TrainLog("b"), third)
+    con = timeline_of(first.rows + third.rows, accounts=rows)
+    assert one(con, "select n_attempts, steps_kept from run") == (3, 340)
+    # the job without a log got nowhere: the next one began where the first had ended
+    assert one(
+        con,
+        "select category, duration_s from segment join attempt using (attempt_id) "
+        "where job_id = '101'",
+    ) == ("recovery", 3480.0)
+
+
+def test_job_without_a_log_before_another_run_stays_alone():
+    first, third = logged("a", START, 1, 300), TrainLog("c")
+    third.event("fresh_start", START + 2 * HOUR)
+    steps(third, START + 2 * HOUR, 1, 340)
+    assert runs([first, third], namesakes(first, TrainLog("b"), third)) == 3
+
+
+@pytest.mark.parametrize(("first_step", "n_runs"), [(51, 1), (1, 2)])
+def test_logs_of_one_name_without_accounting_are_one_run_if_the_steps_go_on(first_step, n_runs):
+    first = logged("slurm-101.out", START, 1, 50)
+    second = TrainLog("slurm-102.out")
+    if first_step > 1:
+        second.event("resume", START + HOUR, step_to=first_step - 1)
+    steps(second, START + HOUR, first_step, 90)
+    assert runs([first, second]) == n_runs

@@ -5,8 +5,8 @@ with steps as (
     select
         run_id,
         (n_steps - n_lost - least(n_skipped, n_steps - n_lost)) * reference_s / n_steps as kept_s,
-        row_number() over (partition by run_id, launch_no order by step_from) = 1 and train_s = 0
-            as may_be_unseen
+        (row_number() over (partition by run_id, launch_no order by step_from) = 1 and train_s = 0)
+            or sum(train_s) over (partition by run_id, launch_no) = 0 as may_be_unseen
     from step_interval
 ),
 
