@@ -31,7 +31,7 @@ def exact(delta_s: float, mtbf_up_s: float) -> float:
 def young(delta_s: float, mtbf_up_s: float) -> float:
     """sqrt(2 delta M): first order, Young 1974."""
     _check(delta_s, mtbf_up_s)
-    return math.sqrt(2 * delta_s * mtbf_up_s)
+    return math.sqrt(2 * delta_s) * math.sqrt(mtbf_up_s)
 
 
 def daly_first_order(delta_s: float, mtbf_up_s: float, restart_s: float) -> float:
@@ -49,7 +49,7 @@ def daly(delta_s: float, mtbf_up_s: float) -> float:
     if delta_s >= 2 * mtbf_up_s:
         return mtbf_up_s
     x = math.sqrt(delta_s / (2 * mtbf_up_s))
-    return math.sqrt(2 * delta_s * mtbf_up_s) * (1 + x / 3 + x * x / 9) - delta_s
+    return young(delta_s, mtbf_up_s) * (1 + x / 3 + x * x / 9) - delta_s
 
 
 def saxena_period(save_s: float, mttf_s: float, recovery_s: float) -> float:

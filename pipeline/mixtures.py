@@ -18,7 +18,7 @@ from pipeline.random_times import Floats, mean_of
 from pipeline.scenario import DURABLE, Checkpointing, Scenario
 
 _NEVER = 1e-200
-"""Probability of a restart that all but never comes through; keeps shares of the clock finite."""
+"""Probability of what all but never happens; its inverse bounds costs, to keep shares finite."""
 
 
 @dataclass(frozen=True)
@@ -100,14 +100,14 @@ def combined(
     rolled = terms.rate[~own_loss].sum(axis=0)
     durable = terms.rate[~own_loss & is_durable].sum(axis=0)
     redone = terms.rate[own_loss] * _column([s.loss_s or 0.0 for s in scenario.stops])[own_loss]
-    down = _down_per_up_second(terms, restarts_fail=restarts_fail)
+    down = np.minimum(_down_per_up_second(terms, restarts_fail=restarts_fail), 1 / _NEVER)
 
     net = np.maximum(slow.speed - redone.sum(axis=0) - slow.redone.sum(axis=0), 0)
     speed = scenario.steady_ratio * net
     up = 1 / (1 + down.sum(axis=0) + slow.paused.sum(axis=0))
     banked = _up_time_to_bank(plan, speed, rolled, durable)
     value = plan.tau_s * up * np.exp(-plan.latency_s * durable) / banked
-    value = np.where(np.isfinite(banked), value, 0.0)
+    value = np.where(np.isfinite(banked), np.minimum(value, 1.0), 0.0)
     per_speed = np.where(speed > 0, value / speed, 0.0)
     stalls = value * _stall_per_interval(plan) / plan.tau_s
     rolled_back = np.maximum(up - per_speed - stalls, 0)
@@ -117,7 +117,7 @@ def combined(
         terms.rate * _mean_loss(scenario) * np.where(own_loss[:, None], net == 0, 1.0),
         slow.redone * (net == 0),
     ])  # fmt: skip
-    back = _shares(rolls) * rolled_back
+    back = _shares(np.minimum(rolls, 1 / _NEVER)) * rolled_back
     full = per_speed * scenario.steady_ratio
     back[: own_loss.size][own_loss] += full * redone
     back[own_loss.size :] += full * slow.redone
@@ -220,8 +220,8 @@ def _slow_terms(scenario: Scenario, stop_rate: Floats) -> _Slow:
     return _Slow(
         tor.synchronous_ratio(load, ratio),
         (1 - ratio[:, None]) * -np.expm1(-load),
-        onset * survives * _column([s.pause_s for s in slows]),
-        onset * survives * _column([s.loss_s for s in slows]),
+        np.minimum(onset * survives * _column([s.pause_s for s in slows]), 1 / _NEVER),
+        np.minimum(onset * survives * _column([s.loss_s for s in slows]), 1 / _NEVER),
     )
 
 
@@ -272,6 +272,12 @@ def _mean_loss(scenario: Scenario) -> Floats:
         s.loss_s if s.loss_s is not None else durable if _needs_durable(plan, s.tier) else copy
         for s in scenario.stops
     ])  # fmt: skip
+
+
+def mean_losses(scenario: Scenario) -> dict[str, float]:
+    """Work redone per failure of each fail-stop type, to first order."""
+    losses = _mean_loss(scenario)[:, 0]
+    return {s.name: float(losses[i]) for i, s in enumerate(scenario.stops)}
 
 
 def _needs_durable(plan: Checkpointing, tier: str) -> bool:

@@ -117,6 +117,31 @@ class Frozen:
         return np.asarray(self._distribution.rvs(size=size, random_state=rng), dtype=np.float64)
 
 
+@dataclass(frozen=True)
+class Scaled:
+    """Another law with all its times multiplied by a factor above 0."""
+
+    time: RandomTime
+    factor: float
+
+    @property
+    def mean(self) -> float:
+        """Mean of the other law times the factor."""
+        return self.time.mean * self.factor
+
+    def survival(self, t: Floats) -> Floats:
+        """P(factor x T > t)."""
+        return self.time.survival(np.asarray(t) / self.factor)
+
+    def quantile(self, p: Floats) -> Floats:
+        """Quantiles of the other law times the factor."""
+        return self.time.quantile(p) * self.factor
+
+    def sample(self, rng: np.random.Generator, size: int) -> Floats:
+        """Draws."""
+        return self.time.sample(rng, size) * self.factor
+
+
 def mean_of(time: Duration) -> float:
     """Mean of a duration in seconds."""
     return time if isinstance(time, (int, float)) else time.mean

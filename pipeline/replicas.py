@@ -17,20 +17,13 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline import node_pool
-from pipeline.errors import WallsplitError
-from pipeline.random_times import Floats, draw, mean_of
+from pipeline.random_times import Floats, draw
+from pipeline.replica_limits import horizon, marks_needed
 from pipeline.replica_state import Ints, State, marked
 from pipeline.scenario import MEMORY, FailSlow, FailStop, Scenario, checked
 
-_MAX_TURNS = 200_000
-_TURNS = 5_000
-"""Turns that a simulation of the default length should not need more than."""
 _MAX_TRIES = 10_000
 """Restarts in a row after which a replica is given up."""
-
-
-class SimulationError(WallsplitError):
-    """A scenario that cannot be simulated in reasonable time."""
 
 
 @dataclass(frozen=True)
@@ -56,56 +49,23 @@ def simulate(
     n_replicas: int = 1000,
     cycles: float | None = None,
     seed: int = 0,
-    restarts_fail: bool = True,
 ) -> Simulation:
     """TOR of a scenario with its standard error.
 
     `cycles` is the mean number of failures per replica (default: 100, fewer where a cycle has very
-    many events); `restarts_fail` says whether failures also strike between detection and
-    productive again. ParameterError for an impossible scenario, SimulationError where it would not
-    come to an end. Equal seeds give equal results.
+    many events). ParameterError for an impossible scenario, SimulationError where it would not come
+    to an end. Equal seeds give equal results.
     """
     checked(scenario)
-    if not (scenario.stops or scenario.slows):
-        raise SimulationError("nothing can fail: expected a failure type to simulate")
-    cycle_s, n_turns = _cycle(scenario)
-    if cycles is None:
-        cycles = min(100.0, max(1.0, _TURNS / n_turns))
-    if n_turns * cycles > _MAX_TURNS:
-        raise SimulationError(
-            f"about {n_turns * cycles:.2g} events per replica are too many to simulate: expected "
-            f"at most {_MAX_TURNS:,}; the closed form (--method closed) has no such limit"
-        )
-    return _Replicas(scenario, n_replicas, cycles * cycle_s, seed, restarts_fail).run()
-
-
-def _cycle(scenario: Scenario) -> tuple[float, float]:
-    """Mean wall-clock seconds from one failure to the next, and events in them."""
-    rate = scenario.stop_rate
-    slow_rate = sum(s.rate for s in scenario.slows)
-    if rate == 0:
-        if slow_rate == 0:
-            raise SimulationError("no failure type ever strikes: there is nothing to simulate")
-        longest = max(1 / s.rate + mean_of(s.duration_s) for s in scenario.slows if s.rate)
-        return longest, 2 * slow_rate * longest + 1
-    restart = max(mean_of(s.restart_s) for s in scenario.stops)
-    if restart * rate > 6:
-        raise SimulationError(
-            f"a restart of {restart:g} s hardly ever comes through where failures strike every "
-            f"{1 / rate:g} s: too many tries to simulate; use the closed form (--method closed)"
-        )
-    down = sum(s.rate * s.down_s for s in scenario.stops) / rate
-    return 1 / rate + down, np.exp(restart * rate) + 2 * slow_rate / rate
+    horizon_s = horizon(scenario, n_replicas, cycles)
+    return _Replicas(scenario, n_replicas, horizon_s, seed).run()
 
 
 class _Replicas:
     """One simulation: what it was asked, its state, its sums."""
 
-    def __init__(
-        self, scenario: Scenario, n: int, horizon_s: float, seed: int, restarts_fail: bool
-    ) -> None:
-        self.scenario, self.n, self.horizon_s = scenario, n, horizon_s
-        self.seed, self.restarts_fail = seed, restarts_fail
+    def __init__(self, scenario: Scenario, n: int, horizon_s: float, seed: int) -> None:
+        self.scenario, self.n, self.horizon_s, self.seed = scenario, n, horizon_s, seed
         self.rng = np.random.default_rng(seed)
         self.stops: tuple[FailStop, ...] = scenario.stops
         self.slows: tuple[FailSlow, ...] = scenario.slows
@@ -127,10 +87,8 @@ class _Replicas:
 
     def _begin(self) -> State:
         """All replicas fresh from a restart."""
-        period = self.work * self.n_copies + self.delta_s
-        n_marks = int(np.ceil(self.latency_s / period)) + 1 if self.latency_s else 0
         back_at = node_pool.empty(self.scenario, self.n)
-        state = State.fresh(self.n, len(self.slows), n_marks, back_at)
+        state = State.fresh(self.n, len(self.slows), marks_needed(self.scenario), back_at)
         everyone = np.arange(self.n)
         if self.stops:
             total = self.rates.sum()
@@ -247,11 +205,12 @@ class _Replicas:
             self._roll_back(state, trying, kinds)
             self._break_nodes(state, trying, kinds)
             self._wait(state, trying, kinds, self._times(kinds, "detect_s"))
-            restart = self._times(kinds, "restart_s")
             if self.scenario.pool is not None:
                 back_at, wall = state.back_at[trying], state.wall[trying]
-                restart += node_pool.until_enough(self.scenario.pool, back_at, wall)
-            if not self.restarts_fail:
+                waits = node_pool.until_enough(self.scenario.pool, back_at, wall)
+                self._wait(state, trying, kinds, waits)  # nothing runs, so nothing fails
+            restart = self._times(kinds, "restart_s")
+            if not self.scenario.restarts_fail:
                 self._wait(state, trying, kinds, restart)
                 self._plan(state, trying, kinds)
                 return
@@ -280,10 +239,10 @@ class _Replicas:
 
     def _roll_back(self, state: State, rows: Ints, kinds: Ints) -> None:
         """Back to the newest checkpoint that survives the type, or redo its own loss."""
-        own = self.own_loss[kinds]
-        state.owed[rows] += np.nan_to_num(own)
-        lost = np.nan_to_num(own)
-        rolls = np.isnan(own)
+        lost = self.own_loss[kinds]
+        rolls = np.isnan(lost)
+        lost[rolls] = 0
+        state.owed[rows] += lost
         to_copy = rolls & self.from_memory[kinds]
         lost[to_copy] += state.done[rows[to_copy]]
         durable = rolls & ~self.from_memory[kinds]

@@ -15,6 +15,8 @@ from pipeline.errors import ParameterError
 from pipeline.random_times import Duration, Exponential, RandomTime, mean_of
 
 MEMORY, DURABLE = "memory", "durable"
+_MOST_SPARES = 10_000
+"""Of spare and missing nodes: a simulation watches each."""
 
 
 @dataclass(frozen=True)
@@ -73,8 +75,8 @@ class FailStop:
     victims: int = 0
     """Nodes that need repair after it."""
     aftershocks: Aftershocks | None = None
-    n_events: int | None = None
-    """Failures that the mean up time rests on; None where it is taken as exact."""
+    n_events: float | None = None
+    """Failures, or a share of them, that the mean up time rests on; None: it is taken as exact."""
     exposure_s: float | None = None
     """Up time in which they were counted."""
     parts: Mapping[str, float] = field(default_factory=dict)
@@ -144,6 +146,9 @@ class Scenario:
     pool: SparePool | None = None
     steady_ratio: float = 1.0
     """Speed of the healthy job as a share of the reference: below 1 for standing overheads."""
+    restarts_fail: bool = True
+    """Whether failures also strike between detection and productive again. False where restarts
+    hold failed tries already, as incidents counted in wall-clock time do."""
 
     @property
     def stop_rate(self) -> float:
@@ -240,6 +245,8 @@ def _pool_problems(pool: SparePool) -> list[str]:
         *not_negative("repair_s", mean_of(pool.repair_s)),
         *not_negative("max_missing", pool.max_missing),
     ]
+    if pool.spares + pool.max_missing > _MOST_SPARES:
+        found.append(f"spares and max_missing: expected at most {_MOST_SPARES:,} together")
     if not found and pool.max_missing >= pool.nodes:
         found.append(f"max_missing = {pool.max_missing}: expected fewer than nodes = {pool.nodes}")
     return found
@@ -254,13 +261,13 @@ def _mean_problems(name: str, time: RandomTime) -> list[str]:
 
 def positive(name: str, value: float) -> list[str]:
     """What is wrong with a value that must be finite and above 0."""
-    ok = math.isfinite(value) and value > 0
+    ok = 0 < value < math.inf
     return [] if ok else [f"{name} = {value:g}: expected a finite number above 0"]
 
 
 def not_negative(name: str, value: float) -> list[str]:
     """What is wrong with a value that must be finite and 0 or more."""
-    ok = math.isfinite(value) and value >= 0
+    ok = 0 <= value < math.inf
     return [] if ok else [f"{name} = {value:g}: expected a finite number, 0 or more"]
 
 

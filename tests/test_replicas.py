@@ -12,7 +12,9 @@ from scipy import stats
 from pipeline import mixtures, tor
 from pipeline.errors import ParameterError
 from pipeline.random_times import Empirical, Exponential, Floats, Frozen
-from pipeline.replicas import Simulation, SimulationError, simulate
+from pipeline.replica_limits import SimulationError
+from pipeline.replicas import Simulation
+from pipeline.replicas import simulate as simulate_scenario
 from pipeline.scenario import (
     Aftershocks,
     Checkpointing,
@@ -25,6 +27,11 @@ from pipeline.scenario import (
 from tests.one_job import tor_of_one_job
 from tests.scenarios import HOUR, LLAMA, MIXTURES, one_type, slow, stop
 from tests.test_tor import CHECKS
+
+
+def simulate(scenario: Scenario, *, restarts_fail: bool = True, **options: object) -> Simulation:
+    changed = replace(scenario, restarts_fail=restarts_fail)
+    return simulate_scenario(changed, **options)  # type: ignore[arg-type]
 
 
 def assert_agrees(found: Simulation, wanted: float, *, n_failures: int = 100_000) -> None:
