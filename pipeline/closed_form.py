@@ -8,27 +8,31 @@ import numpy as np
 
 from pipeline import mixtures, tor
 from pipeline.mixtures import Loss, Split
-from pipeline.random_times import Exponential
-from pipeline.scenario import Scenario
+from pipeline.random_times import Exponential, mean_of
+from pipeline.scenario import FailStop, Scenario
 
 _CHECKPOINTS = (
     "the job resumes exactly at its newest usable checkpoint",
     "the clock of failures runs while the job is up, checkpoint stalls included",
 )
+_POINTS = 2001
+_MIDDLES = (np.arange(200) + 0.5) / 200
+"""Probabilities whose quantiles stand for a law."""
+_NEVER = 1e-200
 _EXPONENTIAL = "up times are exponential: failures strike at a constant rate"
-_FREE_DOWN = "nothing fails while the job is down"
+FREE_DOWN = "nothing fails while the job is down"
+FAILING_RESTARTS = "failures also strike during the restart, not between failure and detection"
 
 ASSUMPTIONS: dict[str, tuple[str, ...]] = {
     "(1)": (
         "form (1): one fail-stop type with any law of up time; its clock starts anew with the job",
-        _FREE_DOWN,
         *_CHECKPOINTS,
     ),
-    "(2)": ("form (2): one fail-stop type", _EXPONENTIAL, _FREE_DOWN, *_CHECKPOINTS),
+    "(2)": ("form (2): one fail-stop type", _EXPONENTIAL, FREE_DOWN, *_CHECKPOINTS),
     "(3)": (
         "form (3): one fail-stop type",
         _EXPONENTIAL,
-        "failures also strike during the restart, not between failure and detection",
+        FAILING_RESTARTS,
         *_CHECKPOINTS,
     ),
     "(5)": (
@@ -38,7 +42,7 @@ ASSUMPTIONS: dict[str, tuple[str, ...]] = {
     "(8)": (
         "form (8): several failure types that strike independently",
         _EXPONENTIAL,
-        _FREE_DOWN,
+        FREE_DOWN,
         "a restart after a fail-stop failure ends every slow state",
         "of overlapping slow states the slowest decides",
         *_CHECKPOINTS,
@@ -46,7 +50,7 @@ ASSUMPTIONS: dict[str, tuple[str, ...]] = {
     "(9)": (
         "form (9): failures that copies in memory survive, and failures that need a durable one",
         _EXPONENTIAL,
-        _FREE_DOWN,
+        FREE_DOWN,
         "the latency of durable checkpoints enters to first order",
         *_CHECKPOINTS,
     ),
@@ -113,16 +117,31 @@ def has_plain_rollback(scenario: Scenario) -> bool:
 
 def _renewal(scenario: Scenario) -> Split:
     plan, (stop,) = scenario.checkpointing, scenario.stops
-    value = tor.renewal(stop.uptime, plan.tau_s, plan.delta_s, stop.down_s, plan.latency_s)
-    cycle = stop.uptime.mean + stop.down_s
-    down, stalls = stop.down_s / cycle, value * plan.delta_s / plan.tau_s
+    down_s = _down_with_failed_restarts(stop) if scenario.restarts_fail else stop.down_s
+    value = tor.renewal(stop.uptime, plan.tau_s, plan.delta_s, down_s, plan.latency_s)
+    cycle = stop.uptime.mean + down_s
+    down, stalls = down_s / cycle, value * plan.delta_s / plan.tau_s
     nothing = np.zeros(1)
     losses = (
         Loss("checkpoint", nothing, nothing, np.array([stalls])),
         Loss(stop.name, np.array([max(1 - value - down - stalls, 0.0)]), np.array([down]), nothing),
     )
-    return Split(np.array([value]), losses, np.array([stop.uptime.mean]), np.array([stop.down_s]),
+    return Split(np.array([value]), losses, np.array([stop.uptime.mean]), np.array([down_s]),
                  np.ones(1), nothing)  # fmt: skip
+
+
+def _down_with_failed_restarts(stop: FailStop) -> float:
+    """Mean down time where a restart that a failure strikes is begun anew, after a new detection.
+
+    (D + E[min(X, R)]) / P(X >= R) with the clock of X started at the restart.
+    """
+    restart = stop.restart_s
+    times = np.array([restart]) if isinstance(restart, (int, float)) else restart.quantile(_MIDDLES)
+    t = np.linspace(0.0, 1.0, _POINTS) * times[:, None]
+    survival = stop.uptime.survival(t)
+    lasts = np.trapezoid(survival, t, axis=1).mean()
+    comes_through = max(float(survival[:, -1].mean()), _NEVER)
+    return float((mean_of(stop.detect_s) + lasts) / comes_through)
 
 
 def _row(loss: Loss) -> dict[str, float]:

@@ -127,7 +127,8 @@ def setup(given: Parameters) -> Setup:
         raise ParameterError(problems)
     notes: list[str] = []
     flags: list[str] = []
-    missing = [option(n) for n in _COSTS if getattr(given, n) is None]
+    costs = _COSTS if has_stops(given) else _COSTS[:1]
+    missing = [option(n) for n in costs if getattr(given, n) is None]
     if missing:
         notes.append(f"not given, taken as 0: {', '.join(missing)}")
     slows = _slows(given)

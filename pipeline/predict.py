@@ -13,7 +13,13 @@ import numpy as np
 
 from pipeline import mixtures
 from pipeline.checkpoint_interval import Storage
-from pipeline.closed_form import ASSUMPTIONS, Closed, closed_form
+from pipeline.closed_form import (
+    ASSUMPTIONS,
+    FAILING_RESTARTS,
+    FREE_DOWN,
+    Closed,
+    closed_form,
+)
 from pipeline.random_times import distance_from_exponential, mean_of
 from pipeline.replica_limits import SimulationError
 from pipeline.replicas import Simulation, simulate
@@ -100,7 +106,8 @@ def predict(
             flags.append(f"not simulated: {error}")
     flags += _method_flags(simulation, closed, reasons, method)
     rng = np.random.default_rng(seed)
-    interval = tor_interval(scenario, rng, restarts_fail=closed.form == "(3)")
+    fails = scenario.restarts_fail and closed.form in ("(1)", "(3)")
+    interval = tor_interval(scenario, rng, restarts_fail=fails)
     best = optimum(scenario, storage)
     flags += [*best.flags, *_count_flags(scenario)]
     losses = simulation.losses if simulation else closed.losses
@@ -127,7 +134,7 @@ def reasons_to_simulate(scenario: Scenario, closed: Closed, first_order_tor: flo
     """Why the closed form is not to be trusted; empty where it is."""
     reasons = []
     apart = abs(closed.tor - first_order_tor)
-    if apart > _DISAGREEMENT:
+    if apart > _DISAGREEMENT and closed.form != "(1)":  # which is exact, and no exponential form
         reasons.append(
             f"closed forms disagree by {100 * apart:.1f} points (form {closed.form} "
             f"{closed.tor:.3f}, first order {first_order_tor:.3f})"
@@ -184,6 +191,8 @@ def _count_flags(scenario: Scenario) -> list[str]:
 
 def _assumptions(scenario: Scenario, form: str, simulation: Simulation | None) -> tuple[str, ...]:
     found = list(ASSUMPTIONS[form]) if simulation is None else _simulated(scenario, simulation)
+    if simulation is None and form == "(1)":
+        found.append(FAILING_RESTARTS if scenario.restarts_fail else FREE_DOWN)
     if is_uncertain(scenario):
         found.append(
             "the interval holds the uncertainty of counted failures (Gamma, n + 1/2) and observed "

@@ -139,7 +139,12 @@ def with_interval(scenario: Scenario, tau_s: float) -> Scenario:
 
 
 def sensitivities(scenario: Scenario) -> tuple[tuple[str, float], ...]:
-    """What halving each cost, or doubling each mean time, would gain: (what if, TOR gained)."""
+    """What halving each cost, or doubling each mean time, would gain: (what if, TOR gained).
+
+    Nothing where spares are limited: the closed forms, which compare these, do not see them.
+    """
+    if scenario.pool is not None:
+        return ()
     here = closed_form(scenario).tor
     gains = [(words, closed_form(changed).tor - here) for words, changed in _changes(scenario)]
     return tuple(sorted((g for g in gains if g[1] > 0), key=lambda g: -g[1]))

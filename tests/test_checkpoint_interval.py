@@ -39,7 +39,7 @@ def test_optimum_gives_the_check_values(row):
 
 
 def test_published_examples():
-    # changlan.org: mean time between interruptions 6,000 s, repair 600 s, save 10 s, step 15 s
+    # mean time between interruptions 6,000 s, repair 600 s, save 10 s, step 15 s
     between_saves = interval.daly_first_order(10, 6000, 600) + 10
     assert between_saves == pytest.approx(363.3, abs=0.05)
     assert round(between_saves / 15) == 24

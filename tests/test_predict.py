@@ -16,6 +16,7 @@ from pipeline.errors import ParameterError
 from pipeline.predict import predict
 from pipeline.random_times import Empirical, Exponential, Frozen, distance_from_exponential
 from pipeline.replica_limits import SimulationError
+from pipeline.replicas import simulate
 from pipeline.scenario import (
     Aftershocks,
     Checkpointing,
@@ -68,7 +69,20 @@ def test_form_follows_the_scenario():
         assert total == pytest.approx(1, abs=1e-9), name
         assert predict(scenario, method="closed").assumptions[: len(ASSUMPTIONS[name])] == (
             ASSUMPTIONS[name])  # fmt: skip
-    assert closed_form(weibull).tor == pytest.approx(tor.renewal(uptime, 1800, 20, 900))
+    free = closed_form(replace(weibull, restarts_fail=False))
+    assert free.tor == pytest.approx(tor.renewal(uptime, 1800, 20, 900))
+
+
+def test_form_1_with_failing_restarts_is_form_3_for_exponential_times_and_agrees_with_simulation():
+    plan = Checkpointing(1800, 20)
+    same = FailStop("a", Frozen(stats.expon(scale=10800)), 600.0, 3000.0)
+    wanted = tor.complete(1800, 20, 600, 3000, 10800)
+    assert closed_form(Scenario(plan, (same,))).form == "(1)"
+    assert closed_form(Scenario(plan, (same,))).tor == pytest.approx(float(wanted), rel=1e-6)
+    uptime, restart = Frozen(stats.weibull_min(0.6, scale=9000)), Frozen(stats.gamma(3, scale=900))
+    scenario = Scenario(plan, (FailStop("a", uptime, 600.0, restart),))
+    found = simulate(scenario, seed=3)
+    assert abs(found.tor - closed_form(scenario).tor) <= 3 * found.standard_error
 
 
 def test_simulation_is_chosen_where_closed_forms_disagree_and_says_so():
@@ -186,6 +200,11 @@ def test_what_would_help_is_what_the_closed_form_gains():
     assert {"slow: slow-down halved", "gpu: half as often"} <= set(
         dict(predict(LLAMA).sensitivities)
     )
+
+
+def test_what_would_help_is_not_told_where_spares_are_limited():
+    pooled = replace(ONE, pool=SparePool(8, 1, Exponential(3600)))
+    assert predict(pooled, n_replicas=20).sensitivities == ()
 
 
 def test_counted_failures_give_an_interval_and_few_of_them_a_mark():
