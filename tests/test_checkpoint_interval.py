@@ -22,7 +22,7 @@ CHECKS = [
 
 
 @pytest.mark.parametrize("row", CHECKS)
-def test_optimum_gives_the_check_values(row):
+def test_acceptance_a7_optimum_gives_the_check_values(row):
     delta, restart, mtbf, young, daly_first, daly, exact = row[:7]
     assert interval.young(delta, mtbf) == pytest.approx(young, abs=0.0501)
     assert interval.daly_first_order(delta, mtbf, restart) == pytest.approx(daly_first, abs=0.0501)
@@ -38,7 +38,7 @@ def test_optimum_gives_the_check_values(row):
     ) < 0.003  # fmt: skip
 
 
-def test_published_examples():
+def test_acceptance_a7_published_examples():
     # mean time between interruptions 6,000 s, repair 600 s, save 10 s, step 15 s
     between_saves = interval.daly_first_order(10, 6000, 600) + 10
     assert between_saves == pytest.approx(363.3, abs=0.05)

@@ -211,7 +211,7 @@ extreme = st.sampled_from(["1e-300", "1e-9", "0.5", "1", "60", "3600", "1e7", "1
                      "--slow-ratio", "0.1"], ["--memory-interval", "1", "--memory-survives", "0.5"],
                      ["--uptime-shape", "0.5"]]),
 )  # fmt: skip
-@settings(max_examples=60, deadline=None,
+@settings(max_examples=40, deadline=None,
           suppress_health_check=[HealthCheck.function_scoped_fixture])  # fmt: skip
 def test_extremes_give_a_number_or_a_reason(capsys, options, clock, more):
     args = [x for pair in options.items() for x in pair]
