@@ -19,6 +19,7 @@ lint: $(VENV)/installed-lint
 bench: $(VENV)/installed-test
 	$(BIN)/python -m tests.bench.bench_scan
 	$(BIN)/python -m tests.bench.bench_ingest
+	$(BIN)/python -m tests.bench.bench_predict
 
 samples: $(VENV)/installed-test
 	$(BIN)/python -m tests.make_samples

@@ -1,6 +1,6 @@
 """Write the reference pages of docs/ that are made from code and data.
 
-python -m tests.make_docs            write docs/commands.md, tables.md and formats.md
+python -m tests.make_docs            write docs/commands.md, tables.md, formats.md, strategies.md
 python -m tests.make_docs --check    fail where a committed page differs
 """
 
@@ -17,6 +17,8 @@ from parsers.formats import all_formats
 from parsers.training import Dialect, Rule
 from pipeline.cli import EPILOG, build_parser
 from pipeline.schema import ALL_TABLES
+from pipeline.strategies import Change
+from pipeline.strategies import load_catalogue as load_strategies
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -164,9 +166,64 @@ def _inferred(dialect: Dialect) -> Iterator[str]:
         yield "whether it ended"
 
 
+STRATEGIES_HEAD = """\
+# Strategies
+
+Published figures that `wallsplit predict --strategy` applies. A change sets a parameter, or
+multiplies it (x), from its worst to its best figure. A claim ("up to") and a simulated figure begin
+at no effect. The symbols are those of [tor.md](tor.md); `lambda` is the rate of failures, `down` is
+detection and restart together. Changes of D, R, down, loss and lambda hold for the covered kinds of
+failures.
+"""
+
+
+def strategies() -> str:
+    """Every strategy with its changes, and the kinds of failures."""
+    catalogue = load_strategies()
+    lines = [STRATEGIES_HEAD]
+    for s in catalogue.strategies.values():
+        link = f"[{s.source}]({s.url})" if s.url else s.source
+        lines += [f"## {s.id}", "", f"{s.title}. {link}. {s.notes}", ""]
+        facts = {
+            "evidence": f"{s.evidence}; {s.scale or 'scale not known'}",
+            "claim": s.claim,
+            "covers": ", ".join(s.covers),
+            "needs": "; ".join(s.requires),
+        }
+        lines += [f"- {k}: {v}" for k, v in facts.items() if v]
+        lines.append("")
+        if s.changes:
+            lines += ["| change | figures | evidence | condition |", "|---|---|---|---|"]
+            lines += [*(_change(c) for c in s.changes), ""]
+    lines += ["## Kinds of failures", "", "| kind | components |", "|---|---|"]
+    for kind in dict.fromkeys(catalogue.kinds.values()):
+        names = ", ".join(f"`{c}`" for c, k in catalogue.kinds.items() if k == kind)
+        lines.append(f"| {kind.replace('_', ' ')} | {names} |")
+    return "\n".join([*lines, ""])
+
+
+def _change(change: Change) -> str:
+    """One row: `R (load)`, `x 1 to 0.077`."""
+    name = change.parameter + (f" ({change.part})" if change.part else "")
+    sign = "x " if change.is_factor else ""
+    ends = [
+        f"{v:g}" for k in ("worst", "typical", "best") if (v := change.values.get(k)) is not None
+    ]
+    if change.is_claim and ends:
+        ends.insert(0, "1" if change.is_factor else "no effect")
+    figures = f"{sign}{' to '.join(dict.fromkeys(ends))} {change.unit or ''}".strip()
+    where = change.condition + (f"; against {change.relative_to}" if change.relative_to else "")
+    return f"| {name} | {figures if ends else 'none known'} | {change.evidence} | {where} |"
+
+
 def pages() -> dict[str, str]:
     """Every generated page by its name."""
-    return {"commands.md": commands(), "tables.md": tables(), "formats.md": formats()}
+    return {
+        "commands.md": commands(),
+        "tables.md": tables(),
+        "formats.md": formats(),
+        "strategies.md": strategies(),
+    }
 
 
 def main() -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import tomllib
 from pathlib import Path
 
@@ -108,6 +109,41 @@ def test_readme_shows_what_the_demo_prints(tmp_path, capsys):
     assert main(["demo", "--out", str(tmp_path / "demo")]) == 0
     printed = capsys.readouterr().out.replace(f"{tmp_path}/", "").strip()
     assert printed in (ROOT / "README.md").read_text()
+
+
+def commands_of(page: str) -> list[tuple[str, list[str]]]:
+    """Every `$ wallsplit ...` of a page with the lines below it."""
+    found: list[tuple[str, list[str]]] = []
+    for block in blocks(page, "console"):
+        for line in block.splitlines():
+            if line.startswith("$ "):
+                found.append((line.removeprefix("$ "), []))
+            else:
+                found[-1][1].append(line)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    commands_of("docs/tor.md") if (ROOT / "docs").exists() else [],
+)
+def test_commands_of_the_page_print_what_it_shows(command, shown, capsys):
+    program, *args = shlex.split(command)
+    assert program == "wallsplit"
+    assert main(args) == 0
+    printed = capsys.readouterr().out.rstrip("\n")
+    # a line of dots stands for any lines
+    parts = "\n".join(shown).split("\n...")
+    pattern = r"(\n[^\0]*)?".join(re.escape(part) for part in parts)
+    assert re.fullmatch(pattern, printed), printed
+
+
+def test_readme_shows_the_first_lines_of_a_prediction(capsys):
+    text = (ROOT / "README.md").read_text()
+    pattern = r"\$ wallsplit (predict [^\n]*)\n(.*?)\n```"
+    command, shown = re.search(pattern, text, re.DOTALL).groups()
+    assert main(shlex.split(command)) == 0
+    assert capsys.readouterr().out.startswith(shown)
 
 
 def test_readme_names_every_command():
