@@ -10,6 +10,7 @@ with events as (
         min(l.seq) as first_seq,
         arg_min(l.line, l.seq) as first_line,
         arg_min(l.byte_offset, l.seq) as first_byte_offset,
+        count(*) as n_lines,
         max(l.world_size) as world_size,
         max(l.total_steps) as total_steps,
         bool_or(l.kind = 'fresh_start') as is_fresh,
@@ -87,7 +88,7 @@ spans as (
             attempt_id,
             first_value(id_of(['log', cluster, file_id, launch_in_file::varchar])) over (
                 partition by cluster, log_key, stretch
-                order by n_step_lines desc, file_id, launch_in_file)
+                order by n_step_lines desc, n_lines desc, file_id, launch_in_file)
         ) as attempt_id
     from grouped
 ),
@@ -100,7 +101,8 @@ best as (
         on other.attempt_id = s.attempt_id
         and other.file_id <> s.file_id
         and other.from_us < s.until_us and s.from_us < other.until_us
-        and (other.n_step_lines, other.file_id) > (s.n_step_lines, s.file_id)
+        and (other.n_step_lines, other.n_lines, other.file_id)
+            > (s.n_step_lines, s.n_lines, s.file_id)
 ),
 
 kept as (

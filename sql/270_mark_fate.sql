@@ -67,8 +67,7 @@ fates as (
             (m.prev_what in ('save_begin', 'evaluation_save_begin')
                 or m.prev_what = 'save_end' and not m.prev_is_timed)
             and (m.what = 'shutdown'
-                or m.what in ('attempt_end', 'launch_end')
-                and w.end_state in ('completed', 'planned'))
+                or m.what in ('attempt_end', 'launch_end') and w.end_state = 'completed')
         ) as is_save,
         w.silence_us, w.long_silence_us,
         s.n_steps, s.n_kept, s.n_lost, s.n_discarded, s.n_uncommitted, s.steps_us,

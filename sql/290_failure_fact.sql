@@ -1,7 +1,8 @@
 -- One row per fact that speaks of a failure: lines of the launch's own log from 10 minutes
 -- before the onset on, other logs of its attempt and of its nodes in [onset - 10 min, end + 2
 -- min], but not from before the end of the launch before it.
--- Reads: failure, run_launch, run_member, launch_bound, fault_line, file_attempt.
+-- Reads: failure, run_launch, run_member, launch_bound, launch_attempt, step_line, fault_line,
+-- file_attempt.
 with launch_ends as (
     select
         run_id, launch_no + 1 as launch_no,
@@ -42,6 +43,28 @@ attempt_logs as (
     where f.file_id is distinct from ends.file_id
 ),
 
+-- what another rank's log says without a time, behind its last step
+last_steps as (
+    select file_id, launch_in_file, max(seq) as last_step_seq
+    from step_line
+    group by all
+),
+
+sibling_logs as (
+    select ends.failure_id, f.file_id, f.seq, f.signature_id
+    from ends
+    join launch_attempt as la
+        on la.attempt_id = ends.attempt_id and la.file_id <> ends.file_id
+        and la.last_us between ends.since_us and ends.until_us
+    join launch_bound as b
+        on b.file_id = la.file_id and b.launch_in_file = la.launch_in_file
+    join last_steps as s
+        on s.file_id = la.file_id and s.launch_in_file = la.launch_in_file
+    join fault_line as f
+        on f.file_id = la.file_id and f.seq > s.last_step_seq and f.seq < b.seq_to
+    where f.stated_us is null and ends.kind = 'end'
+),
+
 nodes as (
     select ends.*, m.cluster, split_part(unnest(m.nodes), '.', 1) as host
     from ends
@@ -64,6 +87,8 @@ every_fact as (
         select * from own_log
         union all by name
         select * from attempt_logs
+        union all by name
+        select * from sibling_logs
         union all by name
         select * from node_logs
     )

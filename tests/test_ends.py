@@ -115,13 +115,14 @@ def test_log_alone_takes_errors_before_the_stop_as_failure_and_those_behind_it_n
     assert states == ["failed", "planned", "planned"]
 
 
-@pytest.mark.parametrize("state", ["COMPLETED", "TIMEOUT"])
-def test_last_save_without_an_end_line_lasts_until_the_end(state):
+@pytest.mark.parametrize(
+    ("state", "use"), [("COMPLETED", ("checkpoint", "save")), ("TIMEOUT", ("planned", "shutdown"))]
+)
+def test_last_save_without_an_end_line_lasts_until_the_end_if_that_is_complete(state, use):
     log, end = trained()
     log.event("checkpoint_save", end, phase="begin", step_to=60)
     con = timeline_of(log.rows, accounts=[accounting(1, START, end + 45, state)])
-    assert segments(con) == [("productive", "train", 600.0, 1.0),
-                             ("checkpoint", "save", 45.0, 0.0)]  # fmt: skip
+    assert segments(con) == [("productive", "train", 600.0, 1.0), (*use, 45.0, 0.0)]
 
 
 def test_save_in_flight_at_a_failure_is_detection():

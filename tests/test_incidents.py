@@ -102,6 +102,24 @@ def test_what_stops_a_launch_goes_before_what_made_it_slow():
     )  # fmt: skip
 
 
+def test_exception_without_a_time_in_the_log_of_another_rank_is_the_root():
+    logs = [TrainLog("rank0"), TrainLog("rank1")]
+    for log in logs:
+        end = steps(log, START, 1, 60)
+    logs[1].event("metric", end)  # says a little more: it is the log of the launch
+    error = fault(9000, None, file_id="rank0", **EXCEPTION)
+    banners = [
+        fault(50, None, "slurm.banner", file_id=log.file_id, captures=[("id", "4711")],
+              component="scheduler.banner", mode="context", role="context")
+        for log in logs
+    ]  # fmt: skip
+    con = timeline_of(
+        [row for log in logs for row in log.rows], [error, *banners],
+        [accounting(1, START, end + 10, "FAILED", stdout_path=None)],
+    )  # fmt: skip
+    assert one(con, "select type from incident") == ("software.user",)
+
+
 def test_end_of_a_launch_is_never_fail_slow():
     log = TrainLog()
     end = steps(log, START, 1, 60)

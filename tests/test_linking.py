@@ -221,8 +221,19 @@ def test_job_without_a_log_between_two_that_go_on_is_of_their_run():
     ) == ("recovery", 3480.0)
 
 
+def test_fresh_start_of_a_job_that_had_saved_nothing_goes_on_with_its_run():
+    first, second = logged("a", START, 1, 30), TrainLog("b")
+    second.event("fresh_start", START + HOUR)
+    steps(second, START + HOUR, 1, 340)
+    rows = namesakes(first, second)
+    con = timeline_of(first.rows + second.rows, accounts=rows)
+    assert one(con, "select n_attempts, steps_kept, steps_lost from run") == (2, 340, 30)
+    rows[0] |= {"state": "COMPLETED", "state_base": "COMPLETED"}
+    assert runs([first, second], rows) == 2
+
+
 def test_job_without_a_log_before_another_run_stays_alone():
-    first, third = logged("a", START, 1, 300), TrainLog("c")
+    first, third = logged("a", START, 1, 300, save="/ckpt"), TrainLog("c")
     third.event("fresh_start", START + 2 * HOUR)
     steps(third, START + 2 * HOUR, 1, 340)
     assert runs([first, third], namesakes(first, TrainLog("b"), third)) == 3
