@@ -101,7 +101,8 @@ def as_text(found: Iterable[TypeFit], seed: int, n_replicates: int, unit: str | 
 
 
 def _block(found: TypeFit, unit: str) -> str:
-    counts = f"{found.n_events:g} events, {found.n_censored:g} censored"
+    plural = "" if found.n_events == 1 else "s"
+    counts = f"{found.n_events:g} event{plural}, {found.n_censored:g} censored"
     lines = [f"{found.type} {found.quantity}: {counts}, {_short(found.exposure)} at risk [{unit}]"]
     if found.rate is not None:
         lines.append(f"  {_rate_text(found.rate)}")
@@ -158,6 +159,11 @@ def _law_lines(found: TypeFit) -> list[str]:
         f"{row[4]:>{widths[4]}}".rstrip()
         for row in rows
     ]
+
+
+def cell(value: object) -> object:
+    """A value of a table for people: four digits of a float."""
+    return _short(value) if isinstance(value, float) else value
 
 
 def _short(value: float) -> str:

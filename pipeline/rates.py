@@ -74,31 +74,6 @@ def poisson_rate(n: float, exposure: float, level: float = LEVEL) -> Rate:
                 f"exact Poisson, {level:.0%}")  # fmt: skip
 
 
-def rate_ratio(
-    n_one: int, exposure_one: float, n_other: int, exposure_other: float, level: float = LEVEL
-) -> tuple[float | None, float, float | None, float]:
-    """(ratio of the first rate to the second, low, high, two-sided p of equality).
-
-    Exact: given both counts, the first is binomial. Ratio and high are null without events of the
-    second. Estimand: ratio of two Poisson rates.
-    """
-    total, tail = n_one + n_other, (1 - level) / 2
-    if total == 0:
-        return None, 0.0, None, 1.0
-    share_low = float(special.betaincinv(n_one, n_other + 1, tail)) if n_one else 0.0
-    share_high = float(special.betaincinv(n_one + 1, n_other, 1 - tail)) if n_other else 1.0
-    scale = exposure_other / exposure_one
-    expected = exposure_one / (exposure_one + exposure_other)
-    below = float(special.bdtr(n_one, total, expected))
-    above = float(special.bdtrc(n_one - 1, total, expected)) if n_one else 1.0
-    return (
-        n_one / n_other * scale if n_other else None,
-        share_low / (1 - share_low) * scale,
-        share_high / (1 - share_high) * scale if share_high < 1 else None,
-        min(1.0, 2 * min(below, above)),
-    )
-
-
 def mean_time_between_failures_h(rate_per_1000_node_days: float, n_nodes: int) -> float:
     """Hours between failures of a job on so many nodes, if every node fails at this rate."""
     return 24 * 1000 / (rate_per_1000_node_days * n_nodes)

@@ -172,7 +172,7 @@ def _count_notes(sample: Durations) -> list[Note]:
         notes.append(
             Note(
                 Caution.RATE_ONLY,
-                f"{events:g} events: rate only; the exponential is assumed, no shape can be fitted",
+                f"{_counted(events)}: rate only; the exponential is assumed, not tested",
             )
         )
     elif events < MIN_EVENTS_FOR_CHOICE:
@@ -199,6 +199,10 @@ def _count_notes(sample: Durations) -> list[Note]:
             )
         )
     return notes
+
+
+def _counted(events: float) -> str:
+    return f"{events:g} event{'' if events == 1 else 's'}"
 
 
 def _choose(fits: list[Fit], events: float) -> tuple[str | None, tuple[str, ...], list[Note]]:

@@ -141,7 +141,7 @@ ROW = st.tuples(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(rows=st.lists(ROW, min_size=8, max_size=30), seed=st.integers(0, 2**32 - 1))
 def test_order_and_grouping_of_rows_do_not_matter(rows, seed):
     """A row of weight w is w rows; a shuffled sample is the same sample: to the last bit."""
@@ -154,7 +154,7 @@ def test_order_and_grouping_of_rows_do_not_matter(rows, seed):
         assert fit(law, one).intervals == fit(law, other).intervals
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     times=st.lists(st.floats(1e-3, 1e6), min_size=5, max_size=40, unique=True),
     factor=st.floats(1e-6, 1e6),

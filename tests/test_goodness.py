@@ -41,12 +41,12 @@ def test_distance_under_censoring_is_from_kaplan_meier():
 
 @pytest.mark.parametrize("law", [EXPONENTIAL, WEIBULL], ids=["exponential", "weibull"])
 def test_true_laws_are_rejected_at_the_nominal_share(law):
-    """200 samples of 40 rows, a third censored: 5 % rejected, within 3 standard errors."""
+    """120 samples of 40 rows, a third censored: 5 % rejected, within 3 standard errors."""
     rng = np.random.default_rng(7)
     shape = 1.0 if law is EXPONENTIAL else 0.7
-    p = np.array([p_of(law, censored(rng, 40, shape), seed) for seed in range(200)])
-    assert 0.004 <= (p <= 0.05).mean() <= 0.096
-    assert 0.43 <= p.mean() <= 0.57  # uniform: 0.5, standard error 0.02, coarse by ties
+    p = np.array([p_of(law, censored(rng, 40, shape), seed) for seed in range(120)])
+    assert (p <= 0.05).mean() <= 0.11
+    assert 0.42 <= p.mean() <= 0.58  # uniform: 0.5, standard error 0.026
 
 
 def test_true_law_of_late_rows_passes():

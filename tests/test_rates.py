@@ -17,7 +17,6 @@ from pipeline.rates import (
     poisson_interval,
     poisson_rate,
     pool,
-    rate_ratio,
     scaling,
 )
 
@@ -106,18 +105,6 @@ def test_rate_without_exposure_is_refused(exposure):
         poisson_rate(3, exposure)
 
 
-def test_rate_ratio_is_the_conditional_binomial_one():
-    ratio, low, high, p = rate_ratio(12, 300, 4, 500)
-    assert ratio == pytest.approx((12 / 300) / (4 / 500))
-    share = stats.binomtest(12, 16, 300 / 800).proportion_ci(0.95, "exact")
-    assert low == pytest.approx(share.low / (1 - share.low) * 500 / 300)
-    assert high == pytest.approx(share.high / (1 - share.high) * 500 / 300)
-    assert p == pytest.approx(2 * stats.binom.sf(11, 16, 300 / 800))
-    assert rate_ratio(3, 10, 0, 10)[0] is None
-    assert rate_ratio(0, 10, 3, 10)[:2] == (0, 0)
-    assert rate_ratio(0, 10, 0, 10) == (None, 0.0, None, 1.0)
-
-
 def test_pooling_finds_the_law_that_rates_were_drawn_from():
     rng = np.random.default_rng(3)
     rates = rng.gamma(2, 0.5, 4_000)
@@ -156,14 +143,14 @@ def test_a_node_that_fails_too_often_is_a_lemon():
 
 
 def test_even_fleets_have_no_lemons():
-    """200 fleets of 64 equal nodes: at most 5 % name one."""
+    """60 fleets of 64 equal nodes: at most 5 % name one, within 3 standard errors."""
     rng = np.random.default_rng(5)
     exposures = {f"n{i:02d}": 1.0 for i in range(64)}
     named = 0
-    for _ in range(200):
+    for _ in range(60):
         counts = dict(zip(exposures, rng.poisson(0.7, 64).tolist(), strict=True))
         named += any(r.is_lemon for r in lemons(counts, exposures))
-    assert named <= 10 + 3 * 3
+    assert named <= 3 + 3 * 1.7
 
 
 def test_event_on_a_node_without_exposure_is_refused():

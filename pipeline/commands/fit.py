@@ -4,20 +4,33 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from pipeline.commands.output import harmless
+from pipeline.commands import options
+from pipeline.commands.output import harmless, print_table
 from pipeline.errors import UsageError
 
-HELP = "failure rates and laws of durations, from a CSV file"
+if TYPE_CHECKING:
+    from pipeline.fit_stage import LakeFit
+
+HELP = "failure rates, trends and laws of durations, of a lake or of a CSV file"
+
+RATE_COLUMNS = (
+    "type", "mode", "n_events", "exposure_hours", "exposure_unit", "rate_per_khour", "ci_low",
+    "ci_high", "mtbf_s", "trend", "dispersion",
+)  # fmt: skip
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
     parser.add_argument(
-        "file", type=Path, metavar="FILE",
+        "file", type=Path, nargs="?", metavar="FILE",
         help="CSV with duration, and optionally observed (1/0), type, weight, entry, upper",
     )  # fmt: skip
-    parser.add_argument("--by", choices=("type",), help="fit every type of the CSV by itself")
+    options.add_lake(parser, required=False)
+    parser.add_argument(
+        "--by", choices=("type",), help="fit every type of the CSV by itself; a lake always is"
+    )
     parser.add_argument(
         "--gof-replicates", type=int, default=999, metavar="N",
         help="replicates of the goodness of fit (default: %(default)s)",
@@ -28,19 +41,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Fit every type and print what it says."""
-    from pipeline import csv_durations, fit_output, selection
-    from pipeline.rows import to_json
-
+    """Fit every type and print what it says; of a lake, the fit tables are written too."""
     problems = []
     if args.gof_replicates < 0:
         problems.append(f"--gof-replicates {args.gof_replicates}: expected 0 or more")
     if args.seed < 0:
         problems.append(f"--seed {args.seed}: expected 0 or more")
-    if not args.file.is_file():
+    if (args.file is None) == (args.lake is None):
+        problems.append("expected either a CSV file or --lake DIR")
+    if args.file is not None and not args.file.is_file():
         problems.append(f"{args.file}: no such file; expected a CSV with a column `duration`")
     if problems:
         raise UsageError("\n".join(problems))
+    return _fit_file(args) if args.lake is None else _fit_lake(args)
+
+
+def _fit_file(args: argparse.Namespace) -> int:
+    from pipeline import csv_durations, fit_output, selection
+    from pipeline.rows import to_json
+
     found = [
         selection.describe(
             typed,
@@ -54,3 +73,42 @@ def run(args: argparse.Namespace) -> int:
     else:
         print(harmless(fit_output.as_text(found, args.seed, args.gof_replicates, unit=None)))
     return 0
+
+
+def _fit_lake(args: argparse.Namespace) -> int:
+    from pipeline import fit_output, fit_stage, lake, timeline
+    from pipeline.rows import to_json
+
+    lake.require_lake(args.lake)
+    if not timeline.is_current(args.lake):
+        timeline.rebuild(args.lake)
+    found = fit_stage.publish(args.lake, args.seed, args.gof_replicates)
+    if args.json:
+        rates = {(row["type"], row["mode"]): row for row in found.rates}
+        modes = {"gap": "fail_stop", "slow_gap": "fail_slow"}
+        print(to_json([
+            fit_output.as_json(one, args.seed, unit="s")
+            | {"failure_rate": rates.get((one.type, modes.get(one.quantity)))}
+            for one in found.fits
+        ]))  # fmt: skip
+    elif found.rates:
+        _print_lake(found, args.seed, args.gof_replicates)
+    else:
+        print("nothing was up: no failure rate can be told")
+    return 0
+
+
+def _print_lake(found: LakeFit, seed: int, n_replicates: int) -> None:
+    from pipeline import fit_output
+
+    print_table(
+        list(RATE_COLUMNS),
+        ({name: fit_output.cell(row[name]) for name in RATE_COLUMNS} for row in found.rates),
+    )
+    print()
+    print(harmless(fit_output.as_text(found.fits, seed, n_replicates, unit="s")))
+    for note in found.size_notes:
+        print(note)
+    lemons = [str(row["node"]) for row in found.nodes if row["is_lemon"]]
+    if lemons:
+        print(harmless(f"nodes that fail too often: {', '.join(lemons)}"))
