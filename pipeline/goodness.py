@@ -20,6 +20,7 @@ from pipeline.survival import kaplan_meier
 
 METHOD = "Kolmogorov-Smirnov distance, parametric bootstrap, refitted"
 MAX_ROWS = 1_000
+MAX_COUNT = 1e9  # more than anybody counted: weights of that size are something else
 _CELLS = 400_000  # durations drawn at a time: bounds the memory
 _TOLERANCE = 1e-2  # of the last step of a replicate's fit: the error left is about its square
 _N_NODES = 12  # ages at which log survival is read for the censored rows of a replicate
@@ -51,13 +52,14 @@ def goodness_of_fit(
     if sample.is_interval.any():
         why = "not defined for ends between two instants"
         return [Goodness(None, None, why, 0) for _ in fits]
-    is_counted = bool(np.all(sample.weight == np.round(sample.weight)))
+    n_rows = float(sample.weight.sum())
+    is_counted = bool(np.all(sample.weight == np.round(sample.weight))) and n_rows < MAX_COUNT
     if n_replicates == 0 or not is_counted:
         why = "not asked for" if is_counted else "not defined for weights that are no counts"
         return [Goodness(_distance(f, sample), None, why, 0) for f in fits]
-    method, n_rows = METHOD, int(sample.weight.sum())
+    method = METHOD
     if n_rows > MAX_ROWS:
-        method += f", on {MAX_ROWS} of {n_rows} rows drawn at random"
+        method += f", on {MAX_ROWS} of {n_rows:.0f} rows drawn at random"
         sample = _subset(sample, rng, MAX_ROWS)
         fits = [fit(f.law, sample) for f in fits]
     scheme = _Scheme.of(sample)

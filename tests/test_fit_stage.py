@@ -187,6 +187,19 @@ def test_command_prints_rates_then_fits(lake, capsys):
     assert next(f for f in found if f["quantity"] == "recovery")["failure_rate"] is None
 
 
+def test_report_holds_rates_and_fits_unless_it_is_of_a_part(lake, capsys):
+    fit_stage.publish(lake, 0, 9)
+    assert main(["report", "--lake", str(lake), "--format", "json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert [(r["type"], r["n_events"]) for r in report["failure_rates"]] == [
+        ("all", 2), ("gpu.bus", 1), ("unattributed", 1), ("unattributed", 1),
+    ]  # fmt: skip
+    assert report["fits"][0]["parameters"] == {"mean": 3075.0}
+    assert main(["report", "--lake", str(lake), "--format", "json", "--run", "pretrain-7b"]) == 0
+    part = json.loads(capsys.readouterr().out)
+    assert (part["failure_rates"], part["fits"]) == ([], [])
+
+
 def test_lake_or_file_is_needed_and_not_both(lake, capsys):
     assert main(["fit"]) == 2
     assert main(["fit", "gaps.csv", "--lake", str(lake)]) == 2
