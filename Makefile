@@ -2,8 +2,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+ORACLES := .venv-oracles
 
-.PHONY: demo test lint bench samples docs clean
+.PHONY: demo test lint bench coverage oracles samples docs clean
 
 demo: $(VENV)/installed
 	$(BIN)/wallsplit demo --out demo
@@ -20,6 +21,14 @@ bench: $(VENV)/installed-test
 	$(BIN)/python -m tests.bench.bench_scan
 	$(BIN)/python -m tests.bench.bench_ingest
 	$(BIN)/python -m tests.bench.bench_predict
+	$(BIN)/python -m tests.bench.bench_fits
+
+coverage: $(VENV)/installed-test
+	$(BIN)/python -m tests.bench.simulate_coverage
+
+# other packages' answers, in an environment of their own: they bring versions and warnings
+oracles: $(ORACLES)/installed
+	$(ORACLES)/bin/python -m pytest tests/oracles
 
 samples: $(VENV)/installed-test
 	$(BIN)/python -m tests.make_samples
@@ -45,5 +54,12 @@ $(VENV)/installed-lint: $(VENV)/installed-test
 	$(BIN)/python -m pip install --quiet --group lint
 	@touch $@
 
+$(ORACLES)/installed: $(VENV)/installed
+	$(PYTHON) -m venv $(ORACLES)
+	$(ORACLES)/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
+	$(ORACLES)/bin/python -m pip install --quiet --editable .
+	$(ORACLES)/bin/python -m pip install --quiet --group test --group oracles
+	@touch $@
+
 clean:
-	rm -rf $(VENV) demo build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(ORACLES) demo build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

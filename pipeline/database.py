@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from parsers.tables import FACT_TABLES
 from pipeline.lake import LEDGER, committed_batches, timeline_dir
-from pipeline.schema import ALL_TABLES, TIMELINE_TABLES
+from pipeline.schema import ALL_TABLES, FIT_TABLES, TIMELINE_TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,13 +43,13 @@ def connect(lake: Path) -> duckdb.DuckDBPyConnection:
     con = new_connection()
     register_facts(con, lake)
     folder = timeline_dir(lake)
-    for table in TIMELINE_TABLES:
+    for table in (*TIMELINE_TABLES, *FIT_TABLES):
         path = folder / f"{table.name}.parquet" if folder else None
         if path is not None and path.exists():
             con.from_parquet(str(path)).create_view(table.name)
         else:
             con.register(table.name, table.schema.empty_table())
-    names = {table.name for table in TIMELINE_TABLES}
+    names = {table.name for table in (*TIMELINE_TABLES, *FIT_TABLES)}
     for table in ALL_TABLES:
         if table.name not in names:
             con.table(f"raw_{table.name}").create_view(table.name)

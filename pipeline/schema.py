@@ -385,6 +385,101 @@ INCIDENT_EVIDENCE = Table(
     ),
 )
 
+UP_STRETCH = Table(
+    "up_stretch",
+    "one row per launch of a run that was up or failed: time at risk, and which failure ended it",
+    ("run_id", "launch_no"),
+    (
+        Column("run_id", _STR, "run"),
+        Column("launch_no", _I64, "launch"),
+        Column("attempt_id", _STR, "attempt it ran in"),
+        Column("start_at", _AT, "begin of its up time; onset of the failure where there is none"),
+        Column("end_at", _AT, "end of its up time; onset of the failure where there is none"),
+        Column(
+            "up_s", _F64, "training, evaluating and saving, kept or not; 0 if it never was up", "s"
+        ),
+        Column("node_hours", _F64, "the same by nodes; null without a node count", "h"),
+        Column("gpu_hours", _F64, "the same by GPUs; null without a GPU count", "h"),
+        Column("incident_id", _STR, "failure that ended it; null where it ended otherwise"),
+        Column("type", _STR, "type of that failure"),
+        Column("rule", _STR, "steps, or allocation where no log tells what ran"),
+    ),
+)
+
+FAILURE_RATE = Table(
+    "failure_rate",
+    "one row per type and mode of failure, and `all` for those that stop a run",
+    ("type", "mode"),
+    (
+        Column("type", _STR, "component.type, unattributed, or all"),
+        Column("mode", _STR, "fail_stop, hangs included, or fail_slow"),
+        Column("n_events", _I64, "incidents"),
+        Column("n_raw", _I64, "attempts that they ended, retries included"),
+        Column("exposure_hours", _F64, "up time at risk, in the unit", "h"),
+        Column("exposure_unit", _STR, "job_hour, node_hour or gpu_hour"),
+        Column("clock", _STR, "up: the clock runs while the job trains, evaluates or saves"),
+        Column("rate_per_khour", _F64, "incidents per 1000 hours of exposure", "1/kh"),
+        Column("ci_low", _F64, "95 % interval of the rate", "1/kh"),
+        Column("ci_high", _F64, "95 % interval of the rate", "1/kh"),
+        Column("mtbf_s", _F64, "exposure per incident; null without an incident", "s"),
+        Column("mtbf_low_s", _F64, "95 % interval", "s"),
+        Column("mtbf_high_s", _F64, "95 % interval; null without an incident", "s"),
+        Column("method", _STR, "how the interval was made"),
+        Column("trend", _STR, "none, worsening, improving or too_few_events"),
+        Column("trend_p", _F64, "two-sided p of MIL-HDBK-189; null below two incidents"),
+        Column("end_rate_per_khour", _F64, "rate at the end of the data; null without trend",
+               "1/kh"),
+        Column("dispersion", _F64, "variance over mean of counts; above 1: bursts"),
+        Column("job_hours", _F64, "up hours of all jobs", "h"),
+        Column("node_hours", _F64, "up hours by nodes; null without node counts", "h"),
+        Column("gpu_hours", _F64, "up hours by GPUs; null without GPU counts", "h"),
+        Column("notes", _STR, "what limits the row; null where nothing does"),
+    ),
+)  # fmt: skip
+
+DISTRIBUTION_FIT = Table(
+    "distribution_fit",
+    "one row per law fitted to the durations of one type",
+    ("type", "quantity", "law"),
+    (
+        Column("type", _STR, "type of failure, or all"),
+        Column("quantity", _STR, "gap, detection, recovery, slow_gap or slow_duration"),
+        Column("law", _STR, "exponential, weibull, lognormal or gamma"),
+        Column("parameters", pa.map_(_STR, _F64), "by name; times in seconds"),
+        Column("log_likelihood", _F64, "of durations in seconds"),
+        Column("aicc", _F64, "Akaike's criterion for few events; null where they are too few"),
+        Column("bic", _F64, "Bayesian information criterion"),
+        Column("n_events", _I64, "ends seen"),
+        Column("n_censored", _I64, "durations without an end"),
+        Column("gof_statistic", _F64, "Kolmogorov-Smirnov distance; null where not tested"),
+        Column("gof_p", _F64, "its p-value by parametric bootstrap; null where not tested"),
+        Column("is_chosen", _BOOL, "the law to use"),
+        Column("converged", _BOOL, "false: the parameters are no estimates and null"),
+        Column("interval_low", pa.map_(_STR, _F64), "95 % profile interval, by parameter"),
+        Column("interval_high", pa.map_(_STR, _F64), "95 % profile interval, by parameter"),
+        Column("seed", _I64, "seed of the bootstrap"),
+        Column("note", _STR, "what limits the fit; null where nothing does"),
+    ),
+)
+
+NODE_RATE = Table(
+    "node_rate",
+    "one row per node that was in a job: its failures against its share of the exposure",
+    ("node",),
+    (
+        Column("node", _STR, "host name"),
+        Column("n_events", _I64, "incidents that name it"),
+        Column("node_hours", _F64, "up hours of jobs that held it", "h"),
+        Column("p", _F64, "probability of at least so many by its share of the exposure"),
+        Column("q", _F64, "p after Benjamini-Hochberg over all nodes"),
+        Column("p_triple", _F64, "posterior probability of three times the mean rate"),
+        Column("is_lemon", _BOOL, "2 incidents or more, and q <= 5 % or p_triple > 95 %"),
+    ),
+)
+
+FIT_TABLES: tuple[Table, ...] = (FAILURE_RATE, DISTRIBUTION_FIT, NODE_RATE)
+"""Tables that the fits write beside those of the timeline."""
+
 TIMELINE_TABLES: tuple[Table, ...] = (
     FILE,
     ATTEMPT,
@@ -401,8 +496,9 @@ TIMELINE_TABLES: tuple[Table, ...] = (
     LOSS,
     INCIDENT,
     INCIDENT_EVIDENCE,
+    UP_STRETCH,
 )
 """Tables that the stages of `sql/` make, in the order in which reports and docs list them."""
 
-ALL_TABLES: tuple[Table, ...] = (*TIMELINE_TABLES, ACCOUNTING_ROW, CLOCK_MARK, REJECT)
+ALL_TABLES: tuple[Table, ...] = (*TIMELINE_TABLES, *FIT_TABLES, ACCOUNTING_ROW, CLOCK_MARK, REJECT)
 """Every table that `wallsplit sql` can ask by name."""

@@ -60,7 +60,7 @@ def rebuild(lake: Path) -> TimelineSummary:
     A second rebuild on the same lake waits for the first. The old tables stay readable until the
     new ones are complete.
     """
-    with _one_at_a_time(lake):
+    with one_at_a_time(lake):
         source = _source(lake)  # first: a batch that lands meanwhile must make the tables stale
         con = database.new_connection(spill_to=lake)
         database.register_facts(con, lake)
@@ -173,7 +173,8 @@ def _publish(lake: Path, staging: Path) -> None:
 
 
 @contextmanager
-def _one_at_a_time(lake: Path) -> Iterator[None]:
+def one_at_a_time(lake: Path) -> Iterator[None]:
+    """Keep others from changing the lake's timeline meanwhile."""
     with (lake / ".timeline.lock").open("w") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from parsers.tables import ACCOUNTING_ROW, CLOCK_MARK, FAULT_EVENT, REJECT, TRAIN_EVENT, Table
 from pipeline import timeline
+from pipeline.schema import FIT_TABLES
 
 START = 1_700_000_000.0
 """An epoch second (2023-11-14T22:13:20Z) at which the stories begin."""
@@ -88,6 +89,8 @@ def timeline_of(
         files |= {str(row["file_id"]) for row in rows or []}
     con.register("raw_file", _ledger(sorted(files), clusters or {}, zones or {}))
     timeline.run_stages(con)
+    for table in FIT_TABLES:
+        con.register(table.name, table.schema.empty_table())  # no fit was made
     return con
 
 

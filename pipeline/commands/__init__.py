@@ -13,6 +13,7 @@ from pipeline.commands import (
     demo,
     explain,
     facts,
+    fit,
     ingest,
     metrics,
     predict,
@@ -39,4 +40,5 @@ COMMANDS: dict[str, ModuleType] = {
     "report": report,
     "show": show,
     "check": check,
+    "fit": fit,
 }

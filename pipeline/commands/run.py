@@ -1,4 +1,4 @@
-"""`wallsplit run`: ingest what is new, split, write reports: the nightly job."""
+"""`wallsplit run`: ingest what is new, split, fit, write reports: the nightly job."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from pipeline.commands import options, reading
 from pipeline.commands.output import harmless
 
-HELP = "ingest what is new, split, write reports: the nightly job"
+HELP = "ingest what is new, split, fit, write reports: the nightly job"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,13 +20,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """The nightly job; 3 where too many records were unreadable."""
-    from pipeline import lake, timeline
+    from pipeline import fit_stage, lake, timeline
     from pipeline.report import build
 
     settings, summary = reading.read(args)
     lake.require_lake(args.lake)
     if not timeline.is_current(args.lake):
         timeline.rebuild(args.lake)
+    fit_stage.refresh(args.lake)
     report = build(args.lake)
     out = args.out or args.lake / "reports"
     html = report.write(out)

@@ -24,6 +24,7 @@ from pipeline.report.model import (
     Window,
 )
 from pipeline.report.quality import data_quality
+from pipeline.rows import plain_rows
 
 if TYPE_CHECKING:
     import duckdb
@@ -82,8 +83,18 @@ def build_from(con: duckdb.DuckDBPyConnection, choice: Choice, generated_at: dat
         clusters=sorted({r.cluster for r in runs if r.cluster is not None}),
         data_quality=data_quality(con, runs),
         runs=runs,
+        failure_rates=_of_the_lake(con, choice, "failure_rate"),
+        fits=_of_the_lake(con, choice, "distribution_fit"),
         timelines={r.run_id: parts.timeline(r.run_id) for r in runs},
     )
+
+
+def _of_the_lake(
+    con: duckdb.DuckDBPyConnection, choice: Choice, table: str
+) -> list[dict[str, object]]:
+    """Rows of a fit table; none in a report of a part of the lake, since fits are of all of it."""
+    is_part = any(part is not None for part in (choice.run, choice.since, choice.until))
+    return [] if is_part else list(plain_rows(con.table(table)))
 
 
 class _Parts:
