@@ -18,6 +18,13 @@ where
 order by start_at, run_id
 """
 
+NEWEST_RUNS = """
+select run_id, name, start_at, end_at
+from run
+order by start_at desc, run_id
+limit 10
+"""
+
 SEGMENT_SECONDS = """
 -- productive time of unknown speed counts as productive; then the slow part is unknown
 select
@@ -69,7 +76,7 @@ select
     a.state, a.end_kind, a.exit_code, a.exit_signal, a.n_nodes, a.n_gpus,
     coalesce(a.failed_nodes, []) as failed_nodes, a.is_runaway, l.first_step, l.last_step,
     coalesce(l.n_launches, 0) as n_launches, r.link_rule,
-    r.link_confidence::double as link_confidence, links.evidence as link_evidence,
+    round(r.link_confidence::double, 6) as link_confidence, links.evidence as link_evidence,
     f.path as file, a.line
 from run_attempt as r
 join attempt as a using (attempt_id)
@@ -83,7 +90,9 @@ order by r.run_id, r.ordinal, r.attempt_id
 LAUNCH = """
 select
     l.run_id, l.launch_no, l.attempt_id, l.start_at, l.end_at, l.first_step, l.last_step,
-    l.end_state, l.end_rule, f.path as file, l.log_rule, l.log_confidence::double as log_confidence
+    l.end_state, l.end_rule, f.path as file, l.log_rule,
+    round(l.log_confidence::double, 6) as log_confidence,
+    l.clock_offset_s::double as clock_offset_s
 from launch as l
 left join file as f using (file_id)
 where l.run_id in (select unnest($runs))
@@ -105,13 +114,22 @@ order by run_id
 """
 
 INCIDENT = """
+with lines as (
+    select incident_id, count(distinct (file_id, line)) as n_evidence_lines
+    from incident_evidence
+    where incident_id in (
+        select incident_id from incident where run_id in (select unnest($runs)))
+    group by all
+)
+
 select
     run_id, incident_id, attempt_id, launch_no, onset_at, detected_at, ended_at, resumed_at, type,
     signature_id, mode, domain, coalesce(nodes, []) as nodes, coalesce(gpus, []) as gpus,
     lost_steps, lost_s::double as lost_s, recovery_s::double as recovery_s,
     slow_s::double as slow_s, total_s::double as total_s, gpu_hours::double as gpu_hours,
-    n_attempts, confidence, n_evidence, summary
+    n_attempts, confidence, n_evidence, coalesce(n_evidence_lines, 0) as n_evidence_lines, summary
 from incident
+left join lines using (incident_id)
 where run_id in (select unnest($runs))
 order by run_id, onset_at, incident_id
 """

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from pipeline.errors import UsageError
-from pipeline.report import questions
+from pipeline.report import questions, words
 from pipeline.report.model import (
     Attempt,
     Checkpoints,
+    Choice,
     Evidence,
     Incident,
     Launch,
@@ -23,7 +24,7 @@ from pipeline.report.model import (
     SegmentSeconds,
     Window,
 )
-from pipeline.report.quality import data_quality
+from pipeline.report.quality import data_quality, jobs_without_run
 
 if TYPE_CHECKING:
     import duckdb
@@ -32,32 +33,16 @@ T = TypeVar("T")
 Row = dict[str, object]
 
 
-class Choice(msgspec.Struct, frozen=True, kw_only=True):
-    """Which runs a report is about: one run (id or name), and those that overlap [since, until)."""
+def build(lake: Path, choice: Choice | None = None, generated_at: datetime | None = None) -> Report:
+    """The report of a lake: all runs, or those chosen; UsageError if the run is unknown.
 
-    run: str | None = None
-    since: datetime | None = None
-    until: datetime | None = None
-
-
-def build(
-    lake: Path,
-    run: str | None = None,
-    since: datetime | None = None,
-    until: datetime | None = None,
-    generated_at: datetime | None = None,
-) -> Report:
-    """The report of a lake: all runs, or those chosen; UsageError if `run` is unknown.
-
-    Runs that overlap [since, until) are counted whole. `generated_at` is now where not given.
+    Runs that overlap the window are counted whole. `generated_at` is now where not given.
     """
     from pipeline import database
 
     con = database.connect(lake)
     try:
-        return build_from(
-            con, Choice(run=run, since=since, until=until), generated_at or datetime.now(UTC)
-        )
+        return build_from(con, choice or Choice(), generated_at or datetime.now(UTC))
     finally:
         con.close()
 
@@ -80,8 +65,10 @@ def build_from(con: duckdb.DuckDBPyConnection, choice: Choice, generated_at: dat
             end=choice.until or max((r.end_at for r in runs), default=None),
         ),
         clusters=sorted({r.cluster for r in runs if r.cluster is not None}),
-        data_quality=data_quality(con, runs),
+        data_quality=data_quality(con, runs, choice),
         runs=runs,
+        choice=choice,
+        why_empty=[] if runs else _why_empty(con),
         timelines={r.run_id: parts.timeline(r.run_id) for r in runs},
     )
 
@@ -158,9 +145,24 @@ def _records(rows: list[Row], kind: type[T]) -> list[T]:
 
 
 def _unknown_run(con: duckdb.DuckDBPyConnection, choice: Choice) -> str:
-    known = con.sql(
-        "select run_id, name from run order by start_at desc, run_id limit 10"
-    ).fetchall()
-    names = ", ".join(f"{run_id} ({name})" for run_id, name in known) or "none"
     when = " in that window" if choice.since or choice.until else ""
+    names = "; ".join(_newest_runs(con)) or "none"
     return f"no run {choice.run!r}{when}; expected a run id or name, the newest are: {names}"
+
+
+def _why_empty(con: duckdb.DuckDBPyConnection) -> list[str]:
+    """Why a report shows no run: the window misses them, or no job and no log makes one."""
+    if newest := _newest_runs(con):
+        n_runs = words.counted(con.table("run").count("*").fetchall()[0][0], "run")
+        return [f"no run overlaps the window; the lake has {n_runs}, the newest are:", *newest]
+    if left_out := jobs_without_run(con, with_normal=True):
+        return left_out
+    return ["the logs show neither jobs nor training steps"]
+
+
+def _newest_runs(con: duckdb.DuckDBPyConnection) -> list[str]:
+    return [
+        f"{run_id}{'' if name is None else f' ({name})'}, {words.moment(start_at)} to "
+        f"{words.moment(end_at)} UTC"
+        for run_id, name, start_at, end_at in con.sql(questions.NEWEST_RUNS).fetchall()
+    ]
