@@ -69,6 +69,12 @@ def iso(moment: datetime) -> str:
     return text.rstrip("0").rstrip(".") + "Z"
 
 
+def instant(text: str) -> datetime:
+    """An instant of ISO 8601; UTC where it names no zone. ValueError if it is none."""
+    moment = datetime.fromisoformat(text)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
 def to_json(value: Value, indent: int | None = None) -> str:
     """JSON in the order of the keys given, on one line unless `indent` says else; NaN is refused.
 

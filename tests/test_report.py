@@ -16,7 +16,7 @@ from parsers.text_log import TextLog
 from pipeline import database
 from pipeline.errors import UsageError
 from pipeline.report import Choice, Report, build_from
-from pipeline.report.markdown_page import cell, code
+from pipeline.report.markdown_parts import cell, code
 from pipeline.report.markup import el
 from pipeline.report.model import Segment
 from pipeline.report.timeline_chart import MIN_WIDTH, bars

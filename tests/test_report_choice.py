@@ -13,6 +13,7 @@ from pipeline.report.model import write_whole
 from tests.lakes import train_log
 from tests.report_tables import HOSTILE, at, report_of, split_tables
 
+WINDOW = {"since": "2026-02-01T00:08:20Z", "until": "2026-02-01T00:10:00Z"}
 WHOLE_LAKE = "the counts and the warnings about files and accounting are those of the whole lake"
 
 
@@ -42,8 +43,7 @@ def test_a_window_says_that_runs_are_shown_whole_and_data_quality_is_that_of_the
         assert "2026-02-01 00:00:00 to 2026-02-01 00:16:40 UTC" in page  # what the run covers
     assert report.data_quality.warnings[0] == WHOLE_LAKE
     document = json.loads(report.to_json())
-    assert document["choice"] == {
-        "run": None, "since": "2026-02-01T00:08:20Z", "until": "2026-02-01T00:10:00Z"}  # fmt: skip
+    assert document["choice"] == {"run": None, "cluster": None, **WINDOW}
     assert document["window"] == {"start": "2026-02-01T00:08:20Z", "end": "2026-02-01T00:10:00Z"}
 
 
@@ -62,7 +62,7 @@ def test_an_empty_window_says_which_runs_there_are():
     report = report_of(split_tables(name=HOSTILE), since=at(6000))
     html, markdown, terminal = *pages(report), report.to_terminal()
     for text in (html, markdown, terminal):
-        assert "no run overlaps the window; the lake has 2 runs, the newest are:" in text
+        assert "no run fits; the lake has 2 runs, the newest are:" in text
         assert "r2, 2026-02-01 01:23:20 to 2026-02-01 01:28:20 UTC" in text
         assert "\x1b" not in text
         assert "\u202e" not in text

@@ -10,10 +10,12 @@ from types import ModuleType
 
 from pipeline.commands import (
     check,
+    compare,
     demo,
     explain,
     facts,
     ingest,
+    postmortem,
     report,
     run,
     schema,
@@ -33,6 +35,8 @@ COMMANDS: dict[str, ModuleType] = {
     "sql": sql,
     "schema": schema,
     "report": report,
+    "postmortem": postmortem,
+    "compare": compare,
     "show": show,
     "check": check,
 }

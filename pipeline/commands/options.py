@@ -67,12 +67,9 @@ def ingest_options(args: argparse.Namespace, config: Config) -> IngestOptions:
 
 def instant(text: str | None) -> datetime | None:
     """An instant of ISO 8601; UTC where it names no zone."""
-    from datetime import UTC, datetime
+    from pipeline import rows
 
-    if text is None:
-        return None
     try:
-        moment = datetime.fromisoformat(text)
+        return None if text is None else rows.instant(text)
     except ValueError as error:
         raise UsageError(f"{text!r} is no instant; expected e.g. 2026-02-01T00:00:00Z") from error
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 
 from parsers.text_log import REPORT_MARK
 from pipeline.report import words
+from pipeline.report.markdown_parts import cell, code, plain, table
 from pipeline.report.model import Incident, Report, Run
 from pipeline.report.summary import answer, gpu_hours, lost_s, worst_first
 from pipeline.report.timeline_chart import categories
-from pipeline.rows import harmless
 
 MAX_RUNS_IN_DETAIL = 30
 """Runs with a chapter of their own; the others stand in the table of runs."""
 MAX_ROWS = 200
-_SPECIAL = "\\`*_{}[]<>#|~&"
 
 
 def to_markdown(report: Report) -> str:
@@ -23,29 +22,9 @@ def to_markdown(report: Report) -> str:
         _head(report),
         _quality(report),
         _runs(report),
-        *(_run(r) for r in worst_first(report)[:MAX_RUNS_IN_DETAIL]),
+        *([*run_facts(r), *_incidents(r)] for r in worst_first(report)[:MAX_RUNS_IN_DETAIL]),
     ]
     return "\n\n".join(text for part in parts if (text := "\n".join(part))) + "\n"
-
-
-def code(value: str) -> str:
-    """A text of a log as a code span that it cannot leave."""
-    text = harmless(value) or "-"
-    fence = "`"
-    while fence in text:
-        fence += "`"
-    space = " " if text[:1] in "` " or text[-1:] in "` " else ""
-    return f"{fence}{space}{text}{space}{fence}"
-
-
-def cell(value: str | None) -> str:
-    """A text of a log as a code span in a table; empty where it is unknown."""
-    return "" if value is None else code(value).replace("|", "\\|")
-
-
-def plain(value: str) -> str:
-    """A text as it is, with everything escaped that Markdown could take for markup."""
-    return "".join(f"\\{c}" if c in _SPECIAL else c for c in harmless(value))
 
 
 def _head(report: Report) -> Iterator[str]:
@@ -69,7 +48,7 @@ def _head(report: Report) -> Iterator[str]:
     if n_known > 1:
         yield (
             f"**TOR {total.tor}** over {words.counted(n_known, 'run')}: {total.lost}, "
-            f"{_gpu_hours(total.gpu_hours)}, {words.counted(total.n_incidents, 'incident')}."
+            f"{words.gpu_hours(total.gpu_hours)}, {words.counted(total.n_incidents, 'incident')}."
             + (f" {total.gain}" if total.gain else "")
         )
         yield ""
@@ -89,7 +68,7 @@ def _run_answer(run: Run) -> str:
     )
     return (
         f"{code(words.run_name(run))}: **TOR {tor}**{_by_gpus(run)}, {total.lost}, "
-        f"{_gpu_hours(gpu_hours(run.losses))}."
+        f"{words.gpu_hours(gpu_hours(run.losses))}."
         + (f" Most: {top}." if top else "")
         + (f" {total.gain}" if total.gain else "")
     )
@@ -98,10 +77,6 @@ def _run_answer(run: Run) -> str:
 def _by_gpus(run: Run) -> str:
     gpu = run.tor_observed_gpu
     return "" if gpu is None else f" ({words.ratio(gpu)} weighted by GPUs)"
-
-
-def _gpu_hours(hours: float | None) -> str:
-    return "GPU-hours unknown" if hours is None else f"{words.number(hours)} GPU-hours"
 
 
 def _quality(report: Report) -> Iterator[str]:
@@ -137,10 +112,11 @@ def _runs(report: Report) -> Iterator[str]:
         )
         for r in report.runs
     ]  # fmt: skip
-    yield from _table(header, rows)
+    yield from table(header, rows)
 
 
-def _run(run: Run) -> Iterator[str]:
+def run_facts(run: Run) -> Iterator[str]:
+    """The chapter of a run: its figures, where its time went, its losses and attempts."""
     yield f"## Run {code(words.run_name(run))}"
     yield ""
     launches = words.counted(run.n_launches or 0, "launch", "launches")
@@ -155,7 +131,7 @@ def _run(run: Run) -> Iterator[str]:
         f"{words.duration(run.checkpoints.blocked_s)} blocked."
     )
     yield ""
-    yield from _table(
+    yield from table(
         ("where the time went", "seconds", "share"),
         [
             (words.category(name, s)[0], "unknown" if s is None else words.amount(s),
@@ -166,7 +142,6 @@ def _run(run: Run) -> Iterator[str]:
     )  # fmt: skip
     yield from _losses(run)
     yield from _attempts(run)
-    yield from _incidents(run)
 
 
 def _losses(run: Run) -> Iterator[str]:
@@ -183,7 +158,7 @@ def _losses(run: Run) -> Iterator[str]:
     ]  # fmt: skip
     rows.append(("1 - TOR", "", words.duration(lost_s(run)),
                  words.number(gpu_hours(run.losses)), words.ratio(1 - run.tor_low, 4)))  # fmt: skip
-    yield from _table(("cause", "incidents", "time", "GPU-hours", "share"), rows)
+    yield from table(("cause", "incidents", "time", "GPU-hours", "share"), rows)
 
 
 def _attempts(run: Run) -> Iterator[str]:
@@ -205,7 +180,7 @@ def _attempts(run: Run) -> Iterator[str]:
         )
         for a in run.attempts[:MAX_ROWS]
     ]  # fmt: skip
-    yield from _table(header, rows)
+    yield from table(header, rows)
 
 
 def _incidents(run: Run) -> Iterator[str]:
@@ -227,7 +202,7 @@ def _incident(i: Incident, number: int) -> Iterator[str]:
     yield (
         f"   - cost {words.duration(i.total_s)} ({words.duration(i.lost_s)} redone, "
         f"{words.number(i.lost_steps)} steps; {words.duration(i.recovery_s)} recovery), "
-        f"{_gpu_hours(i.gpu_hours)}; suspects: {suspects}"
+        f"{words.gpu_hours(i.gpu_hours)}; suspects: {suspects}"
     )
     for e in i.evidence:
         kind = words.role(e.role, is_root=e.is_root, confidence=i.confidence)
@@ -235,10 +210,3 @@ def _incident(i: Incident, number: int) -> Iterator[str]:
         yield f"   - {plain(kind)} {code(f'{e.file}:{e.line}')} {said}"
     if more := words.more_evidence(i):
         yield f"   - {more}: {code(f'wallsplit show incident:{i.incident_id} --lake LAKE')}"
-
-
-def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    yield f"| {' | '.join(header)} |"
-    yield f"|{' --- |' * len(header)}"
-    for row in rows:
-        yield f"| {' | '.join(row)} |"

@@ -237,9 +237,13 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Choice(msgspec.Struct, frozen=True, kw_only=True):
-    """Which runs a report is about: one run (id or name), and those that overlap [since, until)."""
+    """Which runs a report is about: a run (id or name), a cluster, those that overlap a window.
+
+    The window is [since, until); what is None leaves none out.
+    """
 
     run: str | None = None
+    cluster: str | None = None
     since: datetime | None = None
     until: datetime | None = None
 

@@ -13,6 +13,7 @@ from pipeline.step_words import looks_like_training
 if TYPE_CHECKING:
     import duckdb
 
+OF_WHOLE_LAKE = "the counts and the warnings about files and accounting are those of the whole lake"
 MIN_HEALTHY_STEPS = 30
 """Fewer healthy steps than this make a reference step time doubtful."""
 MAX_TIME_ERROR_S = 60.0
@@ -177,7 +178,7 @@ def data_quality(
 
 def _about_scope(choice: Choice) -> Iterator[str]:
     if not choice.is_whole:
-        yield "the counts and the warnings about files and accounting are those of the whole lake"
+        yield OF_WHOLE_LAKE
 
 
 def jobs_without_run(con: duckdb.DuckDBPyConnection, *, with_normal: bool) -> list[str]:

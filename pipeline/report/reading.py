@@ -49,10 +49,15 @@ def build(lake: Path, choice: Choice | None = None, generated_at: datetime | Non
 
 def build_from(con: duckdb.DuckDBPyConnection, choice: Choice, generated_at: datetime) -> Report:
     """The report of the tables on a connection; the same tables give the same report."""
-    rows = _ask(
+    rows = ask(
         con,
         questions.RUN,
-        {"run": choice.run, "since": choice.since, "until": choice.until},
+        {
+            "run": choice.run,
+            "cluster": choice.cluster,
+            "since": choice.since,
+            "until": choice.until,
+        },
     )
     if choice.run is not None and not rows:
         raise UsageError(_unknown_run(con, choice))
@@ -78,7 +83,7 @@ class _Parts:
 
     def __init__(self, con: duckdb.DuckDBPyConnection, run_ids: list[str]) -> None:
         def by_run(question: str) -> dict[str, list[Row]]:
-            return _grouped(_ask(con, question, {"runs": run_ids}) if run_ids else [], "run_id")
+            return grouped(ask(con, question, {"runs": run_ids}) if run_ids else [], "run_id")
 
         self._seconds = by_run(questions.SEGMENT_SECONDS)
         self._losses = by_run(questions.LOSS)
@@ -87,8 +92,8 @@ class _Parts:
         self._checkpoints = by_run(questions.CHECKPOINT)
         self._incidents = by_run(questions.INCIDENT)
         self._segments = by_run(questions.SEGMENT)
-        evidence = _ask(con, questions.EVIDENCE, {"runs": run_ids}) if run_ids else []
-        self._evidence = _grouped(evidence, "incident_id")
+        evidence = ask(con, questions.EVIDENCE, {"runs": run_ids}) if run_ids else []
+        self._evidence = grouped(evidence, "incident_id")
 
     def run(self, row: Row) -> Run:
         """One run with all its parts."""
@@ -96,17 +101,17 @@ class _Parts:
         seconds = self._seconds[run_id][0]
         saves = self._checkpoints.get(run_id, [{}])[0]
         incidents = [
-            {**i, "evidence": _records(self._evidence.get(str(i["incident_id"]), []), Evidence)}
+            {**i, "evidence": records(self._evidence.get(str(i["incident_id"]), []), Evidence)}
             for i in self._incidents.get(run_id, [])
         ]
         whole = {
             **row,
             "tor_predicted": None,
             "segments_s": msgspec.convert(seconds, SegmentSeconds),
-            "losses": _records(self._losses.get(run_id, []), Loss),
-            "attempts": _records(self._attempts.get(run_id, []), Attempt),
-            "launches": _records(self._launches.get(run_id, []), Launch),
-            "incidents": _records(incidents, Incident),
+            "losses": records(self._losses.get(run_id, []), Loss),
+            "attempts": records(self._attempts.get(run_id, []), Attempt),
+            "launches": records(self._launches.get(run_id, []), Launch),
+            "incidents": records(incidents, Incident),
             "checkpoints": Checkpoints(
                 n_saves=_count(saves, "n_saves"),
                 n_durable=_count(saves, "n_durable"),
@@ -120,7 +125,7 @@ class _Parts:
 
     def timeline(self, run_id: str) -> list[Segment]:
         """The segments of a run in the order of time."""
-        return _records(self._segments.get(run_id, []), Segment)
+        return records(self._segments.get(run_id, []), Segment)
 
 
 def _count(row: Row, name: str) -> int:
@@ -128,19 +133,22 @@ def _count(row: Row, name: str) -> int:
     return msgspec.convert(row.get(name, 0), int)
 
 
-def _ask(con: duckdb.DuckDBPyConnection, question: str, parameters: Row) -> list[Row]:
+def ask(con: duckdb.DuckDBPyConnection, question: str, parameters: Row) -> list[Row]:
+    """The rows that answer a question."""
     rows: list[Row] = con.sql(question, params=parameters).to_arrow_table().to_pylist()
     return rows
 
 
-def _grouped(rows: list[Row], key: str) -> dict[str, list[Row]]:
+def grouped(rows: list[Row], key: str) -> dict[str, list[Row]]:
+    """Rows by the text of one column, in their order."""
     groups: dict[str, list[Row]] = {}
     for row in rows:
         groups.setdefault(str(row[key]), []).append(row)
     return groups
 
 
-def _records(rows: list[Row], kind: type[T]) -> list[T]:
+def records(rows: list[Row], kind: type[T]) -> list[T]:
+    """Rows as records of a kind; a column that it does not have is left out."""
     return msgspec.convert(rows, list[kind])  # type: ignore[valid-type]  # a type made at run time
 
 
@@ -154,7 +162,7 @@ def _why_empty(con: duckdb.DuckDBPyConnection) -> list[str]:
     """Why a report shows no run: the window misses them, or no job and no log makes one."""
     if newest := _newest_runs(con):
         n_runs = words.counted(con.table("run").count("*").fetchall()[0][0], "run")
-        return [f"no run overlaps the window; the lake has {n_runs}, the newest are:", *newest]
+        return [f"no run fits; the lake has {n_runs}, the newest are:", *newest]
     if left_out := jobs_without_run(con, with_normal=True):
         return left_out
     return ["the logs show neither jobs nor training steps"]

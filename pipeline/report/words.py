@@ -285,6 +285,7 @@ def covered(runs: Sequence[Run]) -> str:
 def choice(chosen: Choice) -> str:
     """Which runs were asked for, and that they are not cut at the window."""
     which = "Only runs" if chosen.run is None else f"Only runs called {chosen.run}"
+    which += "" if chosen.cluster is None else f" of cluster {chosen.cluster}"
     since = "" if chosen.since is None else f" that end after {moment(chosen.since)} UTC"
     until = "" if chosen.until is None else f" that start before {moment(chosen.until)} UTC"
     whole = "" if chosen.since is chosen.until is None else "; each is shown and counted whole"
@@ -316,6 +317,16 @@ def lost(lost_s: float | None, wall_s: float) -> str:
     if lost_s is not None and lost_s < 0:
         return f"{duration(-lost_s)} gained in {duration(wall_s)}"
     return f"{duration(lost_s)} of {duration(wall_s)} lost"
+
+
+def gpu_hours(hours: float | None) -> str:
+    """`20.5 GPU-hours`."""
+    return "GPU-hours unknown" if hours is None else f"{number(hours)} GPU-hours"
+
+
+def phase(name: str) -> str:
+    """A phase of a segment in words."""
+    return name.replace("_", " ").capitalize()
 
 
 def change(seconds_added: float) -> str:
