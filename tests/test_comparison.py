@@ -145,6 +145,6 @@ def test_command_prints_markdown_or_json(tmp_path, capsys):
     assert main([*args, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["a"]["segments_s"]["recovery"] == 2890.0
-    assert found["a"]["incidents"] == {"gpu.bus": 1, "unattributed": 1}
+    assert found["a"]["incidents"] == {"gpu.bus": 1, "unattributed": 2}
     assert found["b"]["reference_step_s"] == 3.0
     assert main([*args[:-1], "nothing"]) == 2

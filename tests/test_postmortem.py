@@ -42,7 +42,8 @@ def tables(name: str = "llama") -> Tables:
     ]  # fmt: skip
     made["fault_event"] = [
         {"signature_id": signature, "component": component, "role": role, "priority": priority,
-         "domain": "infrastructure", "line": 10 + n, "seq": 100 * n, **place}
+         "mode": "hang" if component == "comm.hang" else "fail_stop", "domain": "infrastructure",
+         "line": 10 + n, "seq": 100 * n, **place}
         for n, (signature, component, role, priority, *_) in enumerate(SIGNS)
     ]  # fmt: skip
     return made
@@ -79,6 +80,29 @@ def test_things_stand_in_the_order_of_time_with_who_and_where():
     times = [row[0] for row in rows[:-1]]
     assert all(a <= b for a, b in pairwise(times))
     assert rows[-1][0] == "no time"
+
+
+def test_what_only_slows_ranks_behind_what_stops():
+    made = tables()
+    made["fault_event"][1]["mode"] = "fail_slow"
+    rows = chapter(postmortem_from(connection(made), "r1"), "What else could be the cause")[2:]
+    assert [cells(row)[1] for row in rows] == [
+        "`nccl.ib_completion_err`", "`ib.mlx5_link_down`", "`torch.watchdog_timeout`"]  # fmt: skip
+    assert cells(rows[1])[5] == "slows or warns, stops nothing"
+
+
+def test_every_attempt_that_a_chain_of_retries_ended_is_named():
+    made = tables()
+    made["incident"][0]["n_attempts"] = 2
+    made["attempt"][0].update(end_at=at(800), state="FAILED")
+    made["attempt"][1].update(start_at=at(820), end_at=at(860), state="NODE_FAIL")
+    made["launch"].append({**made["launch"][0], "launch_no": 2, "start_at": at(830)})
+    text = postmortem_from(connection(made), "r1")
+    assert "struck attempt 1 (job `1`) and 1 more attempt." in text
+    told = [cells(line)[1:4:2] for line in chapter(text, "What happened, in order")[2:]]
+    assert [row for row in told if "attempt" in row[1] or "launch" in row[1]] == [
+        ["+1 min 20 s", "*attempt 1 ended: FAILED*"], ["+1 min 50 s", "*launch 2 started*"],
+        ["+2 min 20 s", "*attempt 2 ended: NODE\\_FAIL*"]]  # fmt: skip
 
 
 def test_the_first_to_speak_are_named_with_their_lead():
@@ -181,7 +205,7 @@ def test_command_prints_or_writes_the_same_text(tmp_path, capsys):
     assert main(["postmortem", "--lake", str(lake), "pretrain-7b"]) == 0
     printed = capsys.readouterr().out
     assert printed == postmortem(lake, "pretrain-7b")
-    assert "**TOR 0.538**: 1 h 6 min of 2 h 23 min lost, 2 incidents." in printed
+    assert "**TOR 0.538**: 1 h 6 min of 2 h 23 min lost, 3 incidents." in printed
     out = tmp_path / "x.md"
     assert main(["postmortem", "--lake", str(lake), "pretrain-7b", "--out", str(out)]) == 0
     assert out.read_text() == printed
@@ -196,6 +220,12 @@ def test_the_answer_of_the_demo_is_told(tmp_path):
     # the story of the samples: 22 steps of 10 s, then 640 s until the next kept step
     assert rows[0] == ["Lost work", "Train", "3 min 40 s"]
     assert rows[7] == ["**together**", "", "**14 min 20 s**"]
+    slow = postmortem(tmp_path / "demo" / "lake", "pretrain-7b", "3")
+    assert "slowed attempt 3" in slow
+    # 40 steps took twice the 10 s of the reference
+    assert [cells(line) for line in chapter(slow, "Cost")[2:4]] == [
+        ["Slow steps", "Train", "6 min 40 s"], ["**together**", "", "**6 min 40 s**"]]  # fmt: skip
+    assert "the steps become slow" in slow
     first, second = chapter(text, "Who was first")[:2]
     assert first.startswith("- `node003`: 2026-02-03 08:37:29 UTC, first")
     assert "+36.9 s" in second

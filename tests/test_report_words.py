@@ -155,3 +155,33 @@ def test_some_names_tell_how_many_more_there_are():
     assert words.some(["a", "b", "c"]) == "a, b, c"
     assert words.some(["a", "b", "c", "d"]) == "a, b, c and 1 more"
     assert words.some(["a", "b", "c"], n=1003) == "a, b, c and 1,000 more"
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "seconds", "text"),
+    [
+        ("slow", None, 5, "Steps slower than the reference"),
+        ("slow", None, -5, "Steps faster than the reference"),
+        ("slow", "unattributed", 5, "Slow stretch without a cause in the logs"),
+        ("slow", "gpu.power_thermal", 5, "Slowed: GPU power or heat"),
+        ("incident", "gpu.bus", 5, "GPU fell off the bus"),
+        ("incident", "new.kind", 5, "new.kind"),
+    ],
+)
+def test_causes_are_told_in_words(name, kind, seconds, text):
+    assert words.cause(name, kind, seconds) == text
+
+
+def test_a_slow_stretch_stands_beside_other_slow_steps_and_counts_its_incident():
+    tables = split_tables()
+    tables["loss"][1].update(type="gpu.power_thermal", incident_id="i2", seconds=60.0, share=0.06)
+    tables["loss"].append({"run_id": "r1", "cause": "slow", "seconds": 40.0, "share": 0.04})
+    tables["incident"].append({
+        **tables["incident"][0], "incident_id": "i2", "onset_at": at(520),
+        "type": "gpu.power_thermal", "mode": "fail_slow", "lost_s": 0.0, "recovery_s": 0.0,
+        "slow_s": 60.0, "total_s": 60.0, "lost_steps": 0})  # fmt: skip
+    text = report_of(tables).to_markdown()
+    assert "| Slowed: GPU power or heat | 1 | 1 min | 0.22 | 0.0600 |" in text
+    assert "| Steps slower than the reference |  | 40.0 s | unknown | 0.0400 |" in text
+    assert "cost 1 min (1 min slow), 0 steps lost" in text
+    assert "cost 3 min 50 s (1 min 20 s redone, 2 min 30 s recovery), 240 steps lost" in text

@@ -139,7 +139,7 @@ def _losses(run: Run) -> Html | None:
 
 
 def _loss_title(cause: Cause) -> Child:
-    if cause.cause != "incident":
+    if not cause.n_incidents:
         return cause.title
     return together([cause.title, el("small", {}, f" \N{MULTIPLICATION SIGN} {cause.n_incidents}")])
 
@@ -218,7 +218,6 @@ def _incidents(run: Run, root: str) -> Html:
 
 def _incident(run: Run, i: Incident, number: int, root: str, *, is_open: bool) -> Html:
     suspects = [*i.nodes, *(f"GPU {gpu}" for gpu in i.gpus)]
-    cost = f"{words.duration(i.lost_s)} redone, {words.duration(i.recovery_s)} recovery"
     cells: list[Child] = [
         together([_time(words.moment(i.onset_at)),
                   el("small", {"class": "id time"}, _resumed(i))]),
@@ -228,7 +227,7 @@ def _incident(run: Run, i: Incident, number: int, root: str, *, is_open: bool) -
         text_cell(words.some(suspects, 4) or None),
         number_cell(i.lost_steps),
         together([words.duration(i.total_s),
-                  el("small", {"class": "id"}, f"{words.seconds(i.total_s)}: {cost}")]),
+                  el("small", {"class": "id"}, f"{words.seconds(i.total_s)}: {words.cost(i)}")]),
         number_cell(i.gpu_hours),
     ]  # fmt: skip
     row = el(

@@ -152,7 +152,7 @@ def _losses(run: Run) -> Iterator[str]:
     yield ""
     causes = answer([run]).causes
     rows = [
-        (plain(c.title), f"{c.n_incidents:,}" if c.cause == "incident" else "",
+        (plain(c.title), f"{c.n_incidents:,}" if c.n_incidents else "",
          words.duration(c.seconds), words.number(c.gpu_hours), words.ratio(c.share, 4))
         for c in causes
     ]  # fmt: skip
@@ -200,9 +200,9 @@ def _incident(i: Incident, number: int) -> Iterator[str]:
     )
     suspects = ", ".join(code(name) for name in [*i.nodes, *i.gpus][:6]) or "none named"
     yield (
-        f"   - cost {words.duration(i.total_s)} ({words.duration(i.lost_s)} redone, "
-        f"{words.number(i.lost_steps)} steps; {words.duration(i.recovery_s)} recovery), "
-        f"{words.gpu_hours(i.gpu_hours)}; suspects: {suspects}"
+        f"   - cost {words.duration(i.total_s)} ({words.cost(i)}), "
+        f"{words.number(i.lost_steps)} steps lost, {words.gpu_hours(i.gpu_hours)}; "
+        f"suspects: {suspects}"
     )
     for e in i.evidence:
         kind = words.role(e.role, is_root=e.is_root, confidence=i.confidence)

@@ -16,7 +16,7 @@ from pipeline.errors import UsageError
 from pipeline.report import questions, words
 from pipeline.report.markdown_page import run_facts
 from pipeline.report.markdown_parts import cell, code, plain, table
-from pipeline.report.model import Attempt, Choice, Evidence, Incident, Run, Segment
+from pipeline.report.model import Choice, Evidence, Incident, Run, Segment
 from pipeline.report.quality import OF_WHOLE_LAKE
 from pipeline.report.reading import ask, build_from, grouped, records
 from pipeline.report.summary import answer
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 MAX_CANDIDATES = 10
 _FIRST_SIGNS = 5
+_MILESTONES = 20
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,6 +36,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     component: str
     role: str
     is_hint: bool
+    is_milder: bool
     n_lines: int
     first_at: datetime | None
     nodes: list[str]
@@ -152,11 +154,9 @@ def _chapter(run: Run, case: Case) -> Iterator[str]:
     yield f"## Incident {case.number}: {plain(words.incident_type(i.type, i.mode))}"
     yield ""
     suspects = ", ".join(code(name) for name in [*i.nodes, *i.gpus]) or "none named"
-    attempt = _attempt(run, i.attempt_id)
-    where = "" if attempt is None else f", ended attempt {attempt.ordinal}{_job(attempt)}"
     yield (
         f"{code(f'incident:{i.incident_id}')}: {plain(i.type)}, {i.mode}, {i.domain}, "
-        f"{i.confidence}{where}. Suspects: {suspects}."
+        f"{i.confidence}{_where(run, i)}. Suspects: {suspects}."
     )
     yield from _cost(case)
     yield from _order(run, case)
@@ -165,23 +165,29 @@ def _chapter(run: Run, case: Case) -> Iterator[str]:
     yield from _next(case)
 
 
-def _job(attempt: Attempt) -> str:
-    return "" if attempt.job_id is None else f" (job {code(attempt.job_id)})"
-
-
-def _attempt(run: Run, attempt_id: str | None) -> Attempt | None:
-    return next((a for a in run.attempts if a.attempt_id == attempt_id), None)
+def _where(run: Run, i: Incident) -> str:
+    """Which attempts an incident struck."""
+    first = next((a for a in run.attempts if a.attempt_id == i.attempt_id), None)
+    if first is None:
+        return ""
+    verb = "slowed" if i.mode == "fail_slow" else "struck"
+    job = "" if first.job_id is None else f" (job {code(first.job_id)})"
+    more = (i.n_attempts or 1) - 1
+    others = f" and {words.counted(more, 'more attempt')}" if more > 0 else ""
+    return f", {verb} attempt {first.ordinal}{job}{others}"
 
 
 def _cost(case: Case) -> Iterator[str]:
-    """Seconds per phase; they sum to the cost of the incident."""
+    """Seconds per phase; they sum to the cost of the incident. Of slow steps the excess counts."""
     i = case.incident
     seconds: dict[tuple[str, str], float] = {}
     for s in case.segments:
-        key = (s.category, s.phase)
-        seconds[key] = seconds.get(key, 0) + s.duration_s
+        is_slow = s.category == "productive"
+        key = ("slow" if is_slow else s.category, s.phase)
+        lost = (1 - (s.performance_ratio or 0)) * s.duration_s if is_slow else s.duration_s
+        seconds[key] = seconds.get(key, 0) + lost
     rows = [
-        (words.category(category, None)[0], words.phase(phase), words.duration(spent))
+        (words.category(category, spent)[0], words.phase(phase), words.duration(spent))
         for (category, phase), spent in seconds.items()
     ]
     rows.append(("**together**", "", f"**{words.duration(i.total_s)}**"))
@@ -215,18 +221,33 @@ def _order(run: Run, case: Case) -> Iterator[str]:
 
 
 def _milestones(run: Run, i: Incident) -> Iterator[tuple[datetime | None, str]]:
-    attempt = _attempt(run, i.attempt_id)
-    yield i.onset_at, "onset: last progress, or the first sign if that is earlier"
-    if i.detected_at != i.onset_at:
-        yield i.detected_at, "detected"
-    if attempt is not None and attempt.end_at is not None and attempt.state is not None:
-        yield attempt.end_at, f"attempt {attempt.ordinal} ended: {attempt.state}"
-    elif i.ended_at is not None:
-        yield i.ended_at, "the process start ended"
-    following = next((x for x in run.launches if x.launch_no == (i.launch_no or 0) + 1), None)
-    if following is not None:
-        yield following.start_at, f"launch {following.launch_no} started"
-    yield i.resumed_at, "resumed: first step that was kept"
+    is_slow = i.mode == "fail_slow"
+    yield (
+        i.onset_at,
+        "onset: "
+        + (
+            "the steps become slow"
+            if is_slow
+            else "last progress, or the first sign if that is earlier"
+        ),
+    )
+    if i.detected_at not in (i.onset_at, i.ended_at):
+        yield i.detected_at, "detected: the first error"
+    ends = [a for a in run.attempts if _is_in(a.end_at, i)]
+    for attempt in ends[:_MILESTONES]:
+        yield attempt.end_at, f"attempt {attempt.ordinal} ended: {attempt.state or 'state unknown'}"
+    if i.ended_at not in [a.end_at for a in ends]:
+        yield i.ended_at, "the steps are fast again" if is_slow else "the process ended"
+    for launch in [x for x in run.launches if _is_in(x.start_at, i)][:_MILESTONES]:
+        yield launch.start_at, f"launch {launch.launch_no} started"
+    if not is_slow:
+        yield i.resumed_at, "resumed: first step that was kept"
+
+
+def _is_in(at: datetime | None, i: Incident) -> bool:
+    """Whether an instant lies in an incident, from its onset until the run resumed."""
+    until = i.resumed_at or i.ended_at
+    return None not in (at, i.onset_at, until) and i.onset_at < at <= until  # type: ignore[operator]
 
 
 def _milestone(what: str) -> tuple[str, str, str]:
@@ -299,6 +320,8 @@ def _rivals(case: Case) -> Iterator[str]:
 def _why_behind(c: Candidate) -> str:
     if c.is_hint:
         return "such lines are never a cause, only a hint"
+    if c.is_milder:
+        return "slows or warns, stops nothing"
     if c.role == "either":
         return "may be a symptom of the root"
     return "explains less, or came later"
@@ -314,10 +337,11 @@ def _next(case: Case) -> Iterator[str]:
 def checks(kind: str, mode: str) -> list[str]:
     """What to look at after an incident of a type, or of the first part of its type.
 
-    A hang that nothing explains is looked at as one of a collective.
+    A hang that nothing explains is looked at as one of a collective, a slow stretch as one of
+    performance.
     """
-    if (kind, mode) == ("unattributed", "hang"):
-        kind = "comm.hang"
+    if kind == "unattributed":
+        kind = {"hang": "comm.hang", "fail_slow": "performance"}.get(mode, kind)
     text = files("pipeline.report").joinpath("checks.toml").read_text(encoding="utf-8")
     known = tomllib.loads(text)
     found = known.get(kind) or known.get(kind.partition(".")[0]) or known["unattributed"]

@@ -191,7 +191,7 @@ CANDIDATE = """
 with lines as (
     select
         e.incident_id, e.signature_id, e.is_root, e.occurred_at, e.node, e.rank, e.line, e.seq,
-        e.file_id, e.count, f.component, f.role, f.priority, f.domain,
+        e.file_id, e.count, f.component, f.role, f.priority, f.mode,
         f.component like 'comm.%' or f.component like 'process.%'
             or f.component = 'software.unknown' as is_hint
     from incident_evidence as e
@@ -203,6 +203,8 @@ per_signature as (
     select
         incident_id, signature_id, any_value(component) as component, any_value(role) as role,
         min(priority) as priority, bool_or(is_hint) as is_hint, bool_or(is_root) as has_root,
+        bool_and(mode not in ('fail_stop', 'hang', 'fail_slow')) as is_warning,
+        bool_and(mode = 'fail_slow') as is_slow,
         count(distinct (file_id, line)) as n_lines, min(occurred_at) as first_at,
         list_sort(list(distinct node) filter (node is not null)) as nodes,
         arg_min(file_id, (occurred_at, file_id, seq)) as file_id,
@@ -213,13 +215,14 @@ per_signature as (
 )
 
 select
-    p.incident_id, p.signature_id, p.component, p.role, p.is_hint, p.n_lines, p.first_at,
+    p.incident_id, p.signature_id, p.component, p.role, p.is_hint, p.is_warning or p.is_slow
+        as is_milder, p.n_lines, p.first_at,
     coalesce(p.nodes, []) as nodes, coalesce(f.path, p.file_id) as file, p.line
 from per_signature as p
 left join file as f on f.file_id = p.file_id
 where not p.has_root
-order by p.incident_id, p.is_hint, p.role = 'either', p.priority, p.first_at nulls last,
-    p.signature_id
+order by p.incident_id, p.is_hint, p.is_warning, p.is_slow, p.role = 'either', p.priority,
+    p.first_at nulls last, p.signature_id
 """
 
 FIRST_SIGN = """

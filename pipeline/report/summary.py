@@ -38,7 +38,9 @@ class Cause:
         """How often it struck and what the time went into."""
         if self.cause != "incident":
             is_known = self.cause in words.CATEGORIES
-            return words.category(self.cause, self.seconds)[1] if is_known else ""
+            meaning = words.category(self.cause, self.seconds)[1] if is_known else ""
+            struck = words.counted(self.n_incidents, "incident") if self.n_incidents else ""
+            return ", ".join(part for part in (struck, meaning) if part)
         parts = [words.counted(self.n_incidents, "incident")]
         if self.n_hangs:
             parts = [f"{parts[0]}, of which {words.counted(self.n_hangs, 'hang')}"]
@@ -89,13 +91,14 @@ class Answer:
     @property
     def gain(self) -> str | None:
         """What steps faster than the reference gave back, as a sentence; None if they did not."""
-        for c in self.causes:
-            if c.seconds < 0:
-                return (
-                    f"{c.title}: {words.duration(-c.seconds)} gained "
-                    f"({words.share(-c.share)} of the wall clock), set against the losses."
-                )
-        return None
+        gains = [c for c in self.causes if c.seconds < 0]
+        if not gains:
+            return None
+        gained, part = -sum(c.seconds for c in gains), -sum(c.share for c in gains)
+        return (
+            f"{gains[0].title}: {words.duration(gained)} gained "
+            f"({words.share(part)} of the wall clock), set against the losses."
+        )
 
 
 def answer(runs: list[Run]) -> Answer:

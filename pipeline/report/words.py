@@ -88,6 +88,11 @@ _TYPES = {
     "scheduler.evict": "Job was evicted",
 }
 
+_UNATTRIBUTED = {
+    "hang": "Hang without a cause in the logs",
+    "fail_slow": "Slow stretch without a cause in the logs",
+}
+
 _ROLES = {
     "root": "another possible cause",
     "either": "cause or symptom",
@@ -124,14 +129,17 @@ def cause(name: str, kind: str | None, seconds: float = 0) -> str:
         return incident_type(kind)
     if name == "slow" and seconds < 0:
         return "Steps faster than the reference"
+    if name == "slow" and kind is not None:
+        return incident_type(kind, "fail_slow")
     return _CAUSES.get(name, name.replace("_", " ").capitalize())
 
 
 def incident_type(kind: str | None, mode: str | None = None) -> str:
     """The type of an incident in words; the type itself where there are none."""
-    if kind in (None, "unattributed") and mode == "hang":
-        return "Hang without a cause in the logs"
-    return _TYPES.get(kind or "unattributed", kind or "unattributed")
+    if kind in (None, "unattributed") and mode in _UNATTRIBUTED:
+        return _UNATTRIBUTED[mode]
+    title = _TYPES.get(kind or "unattributed", kind or "unattributed")
+    return f"Slowed: {title}" if mode == "fail_slow" else title
 
 
 def role(name: str, *, is_root: bool, confidence: str) -> str:
@@ -290,6 +298,16 @@ def choice(chosen: Choice) -> str:
     until = "" if chosen.until is None else f" that start before {moment(chosen.until)} UTC"
     whole = "" if chosen.since is chosen.until is None else "; each is shown and counted whole"
     return f"{which}{since}{' and' if since and until else ''}{until}{whole}."
+
+
+def cost(i: Incident) -> str:
+    """What the cost of an incident went into."""
+    parts = [
+        f"{duration(seconds)} {what}"
+        for seconds, what in ((i.lost_s, "redone"), (i.recovery_s, "recovery"), (i.slow_s, "slow"))
+        if seconds is None or seconds > 0
+    ]
+    return ", ".join(parts) or "nothing"
 
 
 def evidence(i: Incident) -> str:
