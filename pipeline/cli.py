@@ -15,8 +15,9 @@ from pipeline.commands.output import harmless
 from pipeline.errors import WallsplitError
 
 EPILOG = """\
-exit codes: 0 done; 1 failed, or explain/check found something; 2 wrong usage or configuration;
-3 done, but more records were unreadable than reject_limit allows
+exit codes: 0 done; 1 failed, explain met a training log that it cannot read, or check a broken
+invariant; 2 wrong usage or configuration; 3 done, but more records were unreadable than
+reject_limit allows
 """
 
 
@@ -40,7 +41,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except _explained_errors() as error:
         if os.environ.get("WALLSPLIT_DEBUG") == "1":
             raise
-        print(harmless(f"wallsplit {args.command}: {error}"), file=sys.stderr)
+        told = error if isinstance(error, WallsplitError | OSError) else _damage(args) or error
+        print(harmless(f"wallsplit {args.command}: {told}"), file=sys.stderr)
         return error.exit_code if isinstance(error, WallsplitError) else 1
     except KeyboardInterrupt:
         print("wallsplit: interrupted; the lake is as it was", file=sys.stderr)
@@ -52,6 +54,14 @@ def _explained_errors() -> tuple[type[Exception], ...]:
     """Errors whose message is for users: ours, the system's, and DuckDB's where it is in use."""
     duckdb = sys.modules.get("duckdb")
     return (WallsplitError, OSError, *(() if duckdb is None else (duckdb.Error,)))
+
+
+def _damage(args: argparse.Namespace) -> WallsplitError | None:
+    """Which file of the lake DuckDB may have failed on; it does not tell."""
+    from pipeline.database import damage
+
+    lake = getattr(args, "lake", None)
+    return None if lake is None else damage(lake)
 
 
 def _version() -> str:

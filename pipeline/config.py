@@ -2,12 +2,15 @@
 
 cluster = "aurora"            # name of the cluster the logs belong to
 timezone = "Europe/Paris"     # zone of times without offset
+dialects = ["dialects"]       # folders with dialects of your own, relative to this file
+jobs = 4                      # processes
 reject_limit = 0.01           # share of claimed lines that may be unreadable
 """
 
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from zoneinfo import available_timezones
@@ -21,6 +24,8 @@ class Config:
 
     cluster: str = "default"
     timezone: str | None = None
+    dialects: tuple[str, ...] = ()
+    jobs: int | None = None
     reject_limit: float = 0.01
 
 
@@ -35,23 +40,56 @@ def load(path: Path | None) -> Config:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: not readable as TOML: {error}") from error
     problems = []
-    types: dict[str, tuple[type, ...]] = {
-        "cluster": (str,),
-        "timezone": (str,),
-        "reject_limit": (int, float),
-    }
     for key, value in table.items():
-        if key not in types:
-            problems.append(f"{path}: unknown setting {key!r}; known: {', '.join(sorted(types))}")
-        elif not isinstance(value, types[key]) or isinstance(value, bool):
-            problems.append(f"{path}: {key} = {value!r} has the wrong type")
-        elif key == "timezone" and isinstance(value, str):
-            problems += [f"{path}: {p}" for p in timezone_problems(value)]
-        elif isinstance(value, int | float) and not 0 <= value <= 1:
-            problems.append(f"{path}: reject_limit = {value} is no share between 0 and 1")
+        if key not in _CHECKS:
+            problems.append(f"unknown setting {key!r}; known: {', '.join(sorted(_CHECKS))}")
+        else:
+            problems += _CHECKS[key](key, value)
     if problems:
-        raise UsageError("\n".join(problems))
-    return Config(**table)
+        raise UsageError("\n".join(f"{path}: {p}" for p in problems))
+    folders = tuple(str(path.parent / folder) for folder in table.pop("dialects", ()))
+    return Config(**table, dialects=folders)
+
+
+def _name(key: str, value: object) -> list[str]:
+    return [] if isinstance(value, str) and value else _wrong(key, value, "a name in quotes")
+
+
+def _zone(key: str, value: object) -> list[str]:
+    if not isinstance(value, str):
+        return _wrong(key, value, "a name in quotes")
+    return timezone_problems(value)
+
+
+def _folders(key: str, value: object) -> list[str]:
+    if isinstance(value, list) and all(isinstance(v, str) and v for v in value):
+        return []
+    return _wrong(key, value, 'a list of folders such as ["dialects"]')
+
+
+def _count(key: str, value: object) -> list[str]:
+    is_count = isinstance(value, int) and not isinstance(value, bool) and value >= 1
+    return [] if is_count else _wrong(key, value, "a whole number, 1 or more")
+
+
+def _share(key: str, value: object) -> list[str]:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if is_number and 0 <= value <= 1:  # type: ignore[operator]  # a number by now
+        return []
+    return _wrong(key, value, "a share between 0 and 1")
+
+
+def _wrong(key: str, value: object, expected: str) -> list[str]:
+    return [f"{key} = {value!r}; expected {expected}"]
+
+
+_CHECKS: dict[str, Callable[[str, object], list[str]]] = {
+    "cluster": _name,
+    "timezone": _zone,
+    "dialects": _folders,
+    "jobs": _count,
+    "reject_limit": _share,
+}
 
 
 def timezone_problems(zone: str) -> list[str]:

@@ -30,5 +30,9 @@ class LakeError(WallsplitError):
     """A lake that cannot be read or written."""
 
 
+class OutputError(WallsplitError):
+    """A result that cannot be written where it was asked for."""
+
+
 class EvidenceError(WallsplitError):
     """Evidence that cannot be found or no longer says what was parsed."""

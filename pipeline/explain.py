@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -16,20 +16,26 @@ from parsers.formats import recognise
 from pipeline import database, timeline
 from pipeline.catalog import IngestOptions
 from pipeline.discovery import discover, path_text
+from pipeline.errors import UsageError
 from pipeline.ingest import ingest
+from pipeline.report import words
 from pipeline.rows import plain
+from pipeline.step_words import SIGNAL, are_training, is_step_like
 
-MAX_UNMATCHED = 10
+MAX_UNMATCHED = 5
+"""Kinds of unused lines that are shown; lines that differ only in numbers are of one kind."""
+_MAX_KINDS = 1000
 _MAX_LINE = 300
-# a colour in front of a word ends with a letter
-_BEGIN = rb"(?i)(?:(?<![a-z])|(?<=\x1b\[[0-9]m)|(?<=\x1b\[[0-9]{2}m))"
-_SIGNAL = re.compile(
-    _BEGIN + rb"(?:iter(?:ation)?s?|steps?|epoch|loss|checkpoint|error|exception|fail(?:ed|ure)?|"
-    rb"timeout)(?![a-z])"
-)
-_STEP_WORD = re.compile(_BEGIN + rb"(?:iter(?:ation)?|step)(?![a-z])\W{0,20}\d")
-_LOSS_WORD = re.compile(_BEGIN + rb"loss(?![a-z])\W{0,20}\d")
-_LOOKS_LIKE_TRAINING = 3  # so many step-like lines that no dialect reads
+_NUMBER = re.compile(rb"0x[0-9a-fA-F]+|\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
+
+
+@dataclass
+class Unused:
+    """Lines of one kind that sound important and that nothing read: the first, and how many."""
+
+    line: int
+    text: str
+    n_lines: int = 1
 
 
 @dataclass
@@ -49,7 +55,8 @@ class Explanation:
     coverage: float | None = None
     counts: dict[str, dict[str, int]] = field(default_factory=dict)
     rejects: list[str] = field(default_factory=list)
-    unmatched: list[str] = field(default_factory=list)
+    unmatched: list[Unused] = field(default_factory=list)
+    n_unmatched: int = 0
     is_unrecognised_training: bool = False
 
     def as_dict(self) -> dict[str, object]:
@@ -58,11 +65,16 @@ class Explanation:
 
 
 def explain(paths: Sequence[str], options: IngestOptions) -> list[Explanation]:
-    """One explanation per file, in path order; nothing is kept of the facts."""
+    """One explanation per file, in path order; nothing is kept of the facts.
+
+    UsageError where a path fits nothing, or all of them hold no file.
+    """
     with tempfile.TemporaryDirectory(prefix="wallsplit-") as folder:
         lake_dir = Path(folder) / "lake"
         lake_dir.mkdir()
         files, broken = discover(paths, lake_dir)
+        if not files and not broken:
+            raise UsageError(f"no files in {', '.join(paths)}; expected a log, or a folder of logs")
         ingest(paths, lake_dir, options)
         timeline.rebuild(lake_dir)
         con = database.connect(lake_dir)
@@ -88,8 +100,7 @@ def _explain_one(con: duckdb.DuckDBPyConnection, path: Path, options: IngestOpti
         }  # fmt: skip
     rows = con.execute(
         """
-        select file_id, dialect, timezone, status, status_detail, first_at, last_at, n_lines,
-            n_claimed_lines
+        select file_id, dialect, status, status_detail, first_at, last_at, n_lines, n_claimed_lines
         from file where path = $path
         """,
         {"path": path_text(path)},
@@ -97,11 +108,10 @@ def _explain_one(con: duckdb.DuckDBPyConnection, path: Path, options: IngestOpti
     if not rows:
         found.problem = "the same content was read from another path"
         return found
-    file_id, found.step_dialect, _, status, detail, first, last, found.n_lines, n_claimed = rows[0]
+    file_id, found.step_dialect, status, detail, first, last, found.n_lines, n_claimed = rows[0]
     found.problem = None if status == "parsed" else f"{status}: {detail}"
     found.first_at, found.last_at = plain(first), plain(last)
-    found.timezone = options.timezone or "UTC"
-    found.timezone_rule = "given" if options.timezone else "assumed: no --timezone was given"
+    found.timezone, found.timezone_rule = _zone(con, file_id, options.timezone)
     found.coverage = n_claimed / found.n_lines if found.n_lines else None
     found.counts = _counts(con, file_id)
     found.rejects = [
@@ -111,11 +121,35 @@ def _explain_one(con: duckdb.DuckDBPyConnection, path: Path, options: IngestOpti
             {"id": file_id},
         ).fetchall()
     ]
-    n_step_like = _find_unmatched(con, path, compression, file_id, found)
-    found.is_unrecognised_training = (
-        found.step_dialect is None and n_step_like >= _LOOKS_LIKE_TRAINING
-    )
+    if found.formats and next(iter(found.formats)) == "text":
+        _find_unused(con, path, compression, file_id, found)
     return found
+
+
+def _zone(
+    con: duckdb.DuckDBPyConnection, file_id: str, given: str | None
+) -> tuple[str | None, str]:
+    """The zone of times without offset and why it is that one; None where no time lacks one."""
+    kinds = {
+        row[0]
+        for row in con.execute(
+            """
+            select stamp_kind from raw_train_event where file_id = $id
+            union
+            select stamp_kind from raw_fault_event where file_id = $id
+            union
+            select stamp_kind from raw_accounting_row where file_id = $id
+            union
+            select stamp_kind from raw_clock_mark where file_id = $id
+            """,
+            {"id": file_id},
+        ).fetchall()
+    }
+    if kinds & {"local", "local_no_year", "time_of_day"}:
+        return (given, "given") if given else ("UTC", "assumed: no --timezone was given")
+    if "utc" in kinds:
+        return None, "every time carries its offset"
+    return None, "no times found"
 
 
 def _counts(con: duckdb.DuckDBPyConnection, file_id: str) -> dict[str, dict[str, int]]:
@@ -142,65 +176,83 @@ def _counts(con: duckdb.DuckDBPyConnection, file_id: str) -> dict[str, dict[str,
     return out
 
 
-def _find_unmatched(
+def _find_unused(
     con: duckdb.DuckDBPyConnection,
     path: Path,
     compression: str | None,
     file_id: str,
     found: Explanation,
-) -> int:
-    """Collect lines that sound important and that nothing claimed; how many look like steps."""
-    claimed = {
+) -> None:
+    """Collect lines that sound important and that nothing read, those that look like steps first.
+
+    A file whose steps no dialect reads, though some lines look like steps, is marked.
+    """
+    steps: dict[bytes, Unused] = {}
+    others: dict[bytes, Unused] = {}
+    try:
+        for number, line in _unused_lines(con, path, compression, file_id):
+            found.n_unmatched += 1
+            kinds = steps if is_step_like(line) else others
+            shape = _NUMBER.sub(b"0", line[:_MAX_LINE])
+            if shape in kinds:
+                kinds[shape].n_lines += 1
+            elif len(kinds) < _MAX_KINDS:
+                kinds[shape] = Unused(number, line[:_MAX_LINE].decode("utf-8", "replace"))
+    except UnreadableFileError as error:
+        found.problem = str(error.strerror)
+    found.unmatched = [*steps.values(), *others.values()][:MAX_UNMATCHED]
+    n_step_like = sum(kind.n_lines for kind in steps.values())
+    found.is_unrecognised_training = found.step_dialect is None and are_training(n_step_like)
+
+
+def _unused_lines(
+    con: duckdb.DuckDBPyConnection, path: Path, compression: str | None, file_id: str
+) -> Iterator[tuple[int, bytes]]:
+    """(number, line) of lines with a signal word that gave neither a fact nor a reject."""
+    seen = {
         row[0]
-        for table in ("train_event", "fault_event", "reject", "accounting_row")
+        for table in ("train_event", "fault_event", "reject")
         for row in con.execute(
             "select line from query_table($table) where file_id = $id",
             {"table": table, "id": file_id},
         ).fetchall()
     }
-    n_step_like = 0
-    try:
-        for block in BlockReader(path, compression=compression):
-            data = bytes(block.data)
-            for match in _SIGNAL.finditer(data):
-                index = int(block.starts.searchsorted(match.start(), side="right")) - 1
-                number = block.first_line + index + 1
-                if number in claimed:
-                    continue
-                claimed.add(number)
-                line = block.line(index)
-                n_step_like += bool(_STEP_WORD.search(line) and _LOSS_WORD.search(line))
-                if len(found.unmatched) < MAX_UNMATCHED:
-                    text = line[:_MAX_LINE].decode("utf-8", "replace")
-                    found.unmatched.append(f"{number}: {text}")
-    except UnreadableFileError as error:
-        found.problem = str(error.strerror)
-    return n_step_like
+    for block in BlockReader(path, compression=compression):
+        for match in SIGNAL.finditer(bytes(block.data)):
+            index = int(block.starts.searchsorted(match.start(), side="right")) - 1
+            number = block.first_line + index + 1
+            if number not in seen:
+                seen.add(number)
+                yield number, block.line(index)
 
 
 def as_text(e: Explanation) -> str:
-    """The explanation as lines for a person."""
+    """The explanation as lines for a person: what there is to say, and no more."""
     lines = [e.path]
     if e.problem:
         lines.append(f"  problem: {e.problem}")
     if not e.formats:
         return "\n".join(lines)
-    lines.append("  format: " + ", ".join(f"{n} ({s:.2f})" for n, s in e.formats.items()))
-    if e.dialects:
-        counts = ", ".join(f"{n} ({c} anchors)" for n, c in e.dialects.items())
-        lines.append(f"  dialects in the head: {counts}")
-    lines.append(f"  step lines read as: {e.step_dialect or 'none recognised'}")
-    lines.append(f"  time zone: {e.timezone} ({e.timezone_rule})")
+    formats = ", ".join(f"{n} ({words.ratio(s, 2)})" for n, s in e.formats.items())
+    share = "" if e.coverage is None else f", {words.share(e.coverage)} understood"
+    lines.append(f"  format: {formats}; {words.counted(e.n_lines, 'line')}{share}")
+    if e.step_dialect:
+        lines.append(f"  steps: {e.step_dialect}")
+    if others := [f"{n} {c:,}" for n, c in e.dialects.items() if n != e.step_dialect]:
+        lines.append(f"  words of other dialects in its head: {', '.join(others)}")
     if e.first_at:
-        lines.append(f"  from {e.first_at} to {e.last_at}")
-    share = "" if e.coverage is None else f", {e.coverage:.1%} claimed"
-    lines.append(f"  lines: {e.n_lines:,}{share}")
+        lines.append(f"  times: {e.first_at} to {e.last_at}")
+        zone = "" if e.timezone is None else f"{e.timezone}, "
+        lines.append(f"  zone: {zone}{e.timezone_rule}")
     for table, kinds in e.counts.items():
         counts = ", ".join(f"{kind or 'rows'} {n:,}" for kind, n in kinds.items())
         lines.append(f"  {table}: {counts}")
     if e.unmatched:
-        lines.append("  lines that sound important and were not used:")
-        lines += [f"    {line}" for line in e.unmatched]
+        n = words.counted(e.n_unmatched, "line that sounds", "lines that sound")
+        lines.append(f"  not used: {n} important, such as")
+        for kind in e.unmatched:
+            like = f" (and {kind.n_lines - 1:,} like it)" if kind.n_lines > 1 else ""
+            lines.append(f"    {kind.line}: {kind.text}{like}")
     if e.is_unrecognised_training:
         lines.append("  this looks like a training log, but no dialect reads its steps: "
                      "write one (see docs/dialects.md) and give it with --dialects")  # fmt: skip

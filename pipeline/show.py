@@ -12,6 +12,7 @@ import duckdb
 from parsers.blocks import BlockReader, UnreadableFileError, detect_compression, read_range
 from pipeline import catalog, database, lake
 from pipeline.errors import EvidenceError, UsageError
+from pipeline.report import words
 from pipeline.schema import ALL_TABLES
 
 MAX_SHOWN_BYTES = 4096
@@ -23,9 +24,10 @@ select file_id, line, byte_offset, null, category || ' / ' || phase || ', ' || r
 from segment where segment_id = $id
 """
 _INCIDENT = """
-select e.file_id, e.line, e.byte_offset, e.message,
-    case when e.is_root then 'root: ' else '' end || e.role
-from incident_evidence as e left join file as f using (file_id)
+select e.file_id, e.line, e.byte_offset, e.message, e.role, e.is_root, i.confidence
+from incident_evidence as e
+join incident as i using (incident_id)
+left join file as f on f.file_id = e.file_id
 where e.incident_id = $id
 order by e.is_root desc, e.occurred_at nulls last, f.path, e.line
 """
@@ -41,16 +43,22 @@ union all
 select raw from reject where file_id = $id and line = $line and raw is not null
 limit 1
 """
-_PATHS = """
-with newest as (
-    select file_id, path from raw_file
-    qualify row_number() over (partition by file_id order by batch desc) = 1
-)
-
-select distinct n.path
-from raw_file as r join newest as n using (file_id)
-where $name in (r.file_id, r.path, parse_filename(r.path)) or r.path = $absolute
-order by all
+_FILES = """
+-- contents known by a name, best first: what stands there now, what stood there, and what only ends
+-- like it, as reports print it; of two contents of one path the newer one
+select
+    n.file_id, n.path,
+    min(case
+        when r.file_id = $name then 0
+        when n.path in ($name, $absolute) then 1
+        when r.path in ($name, $absolute) then 2
+        else 3
+    end) as rank
+from raw_file as r join newest_file as n using (file_id)
+where $name = r.file_id or r.path in ($name, $absolute) or ends_with(r.path, '/' || $name)
+group by n.file_id, n.path, n.batch
+qualify row_number() over (partition by n.path order by rank, n.batch desc) = 1
+order by rank, n.path
 """
 
 
@@ -67,9 +75,10 @@ class ShownLine:
 def show(evidence: str, lake_dir: Path | None) -> list[ShownLine]:
     """The lines of FILE:LINE, segment:ID, incident:ID or fact:TABLE:FILE_ID:LINE.
 
-    Lines of a lake come from the newest known path of their file. If it is gone or holds other
-    bytes by now, the note says so and the text is what the lake stored of it. EvidenceError where
-    nothing is known by that name.
+    With a lake, FILE may be a path that the file once had, the end of one as reports print it, or a
+    file_id. Lines of a lake come from the newest known path of their file. If it is gone or holds
+    other bytes by now, the note says so and the text is what the lake stored of it. EvidenceError
+    where nothing is known by that name.
     """
     kind, _, rest = evidence.partition(":")
     if kind in ("segment", "incident", "fact"):
@@ -80,10 +89,25 @@ def show(evidence: str, lake_dir: Path | None) -> list[ShownLine]:
     is_number = number.isascii() and number.isdecimal() and len(number) < 19
     if not name or not is_number or int(number) < 1:
         raise UsageError(f"{evidence!r}: expected {_FORMS}")
-    path = Path(name)
-    if lake_dir is not None and not path.exists():
-        path = _newest_path(lake.require_lake(lake_dir), name)
-    return [ShownLine(str(path), int(number), _nth_line(path, int(number)))]
+    if lake_dir is None:
+        return [ShownLine(name, int(number), _nth_line(Path(name), int(number)))]
+    return [_line_of_file(lake.require_lake(lake_dir), name, int(number))]
+
+
+def _line_of_file(lake_dir: Path, name: str, number: int) -> ShownLine:
+    """Line `number` of the file that the lake knows by `name`, else of the file of that path."""
+    con = database.connect(lake_dir)
+    file_id = _known_file(con, name)
+    if file_id is None:
+        return ShownLine(name, number, _nth_line(Path(name), number))
+    source = _Source(lake_dir)
+    path, problem = source.place(file_id)
+    if problem is None:
+        return ShownLine(path, number, _nth_line(Path(path), number))
+    text, note = _stored(con, file_id, number, None, "", problem)
+    if not text:
+        raise EvidenceError(f"{path}:{number}: {note}")
+    return ShownLine(path, number, text, note)
 
 
 def _of_lake(lake_dir: Path, kind: str, rest: str, evidence: str) -> Iterator[ShownLine]:
@@ -93,26 +117,39 @@ def _of_lake(lake_dir: Path, kind: str, rest: str, evidence: str) -> Iterator[Sh
         raise EvidenceError(f"{evidence}: the lake {lake_dir} knows no {kind} of that name")
     source = _Source(lake_dir)
     for file_id, line, offset, stored, note in rows[:MAX_LINES]:
-        path, text, problem = source.line(file_id, offset)
-        if text is not None:
-            yield ShownLine(path, line, text, note)
-            continue
-        found = con.execute(_STORED, {"id": file_id, "line": line}).fetchone()
-        kept: str | None = stored or (found[0] if found else None)
-        problem += "; stored text" if kept else "; no text of it is stored"
-        yield ShownLine(path, line, kept or "", f"{note}: {problem}" if note else problem)
+        path, problem = source.place(file_id)
+        if problem is None:
+            yield ShownLine(path, line, _line_at(Path(path), offset), note)
+        else:
+            yield ShownLine(path, line, *_stored(con, file_id, line, stored, note, problem))
     if len(rows) > MAX_LINES:
-        more = f"... and {len(rows) - MAX_LINES} more lines"
+        more = f"... and {words.counted(len(rows) - MAX_LINES, 'more line')}"
         yield ShownLine(path, line, more, "see the table incident_evidence")
+
+
+def _stored(
+    con: duckdb.DuckDBPyConnection, file_id: str, line: int, kept: str | None, note: str,
+    problem: str,
+) -> tuple[str, str]:  # fmt: skip
+    """(text, note) of a line whose file cannot be shown: what the lake kept of it."""
+    if kept is None:
+        found = con.execute(_STORED, {"id": file_id, "line": line}).fetchone()
+        kept = found[0] if found else None
+    problem += "; no text of the line is stored" if kept is None else "; stored text"
+    return kept or "", f"{note}: {problem}" if note else problem
 
 
 def _places(
     con: duckdb.DuckDBPyConnection, kind: str, rest: str, evidence: str
 ) -> list[tuple[str, int, int, str | None, str]]:
     """(file_id, line, byte_offset, stored text, note) of a piece of evidence."""
-    if kind != "fact":
-        question = _SEGMENT if kind == "segment" else _INCIDENT
-        return con.execute(question, {"id": rest}).fetchall()
+    if kind == "segment":
+        return con.execute(_SEGMENT, {"id": rest}).fetchall()
+    if kind == "incident":
+        return [
+            (*place, words.role(role, is_root=is_root, confidence=confidence))
+            for *place, role, is_root, confidence in con.execute(_INCIDENT, {"id": rest}).fetchall()
+        ]
     table, _, place = rest.partition(":")
     file_id, _, line = place.partition(":")
     with_lines = [t.name for t in ALL_TABLES if {"line", "byte_offset"} <= set(t.schema.names)]
@@ -124,43 +161,44 @@ def _places(
 
 
 class _Source:
-    """Raw lines of the files of a lake; each file is compared with the ledger once."""
+    """Where the files of a lake stand now; each is compared with the ledger once."""
 
     def __init__(self, lake_dir: Path) -> None:
         self._known = catalog.known_contents(lake.read_ledger(lake_dir)[1].to_pylist())
         self._problems: dict[str, str | None] = {}
 
-    def line(self, file_id: str, offset: int) -> tuple[str, str | None, str]:
-        """(path, text, problem): the line that begins at a byte, or why it cannot be shown."""
+    def place(self, file_id: str) -> tuple[str, str | None]:
+        """(path, problem): the newest path, and why the file there cannot be shown."""
         content = self._known.get(file_id)
         if content is None:
-            return file_id, None, "the lake does not know the file"
-        path = Path(content.path)
+            return file_id, "the lake does not know the file"
         if file_id not in self._problems:
-            self._problems[file_id] = self._problem(path, content)
-        if problem := self._problems[file_id]:
-            return content.path, None, problem
-        raw = read_range(path, detect_compression(path), offset, MAX_SHOWN_BYTES)
-        return content.path, raw.partition(b"\n")[0].decode("utf-8", "replace"), ""
-
-    @staticmethod
-    def _problem(path: Path, content: catalog.Known) -> str | None:
-        try:
-            is_same = catalog.holds(path, content)
-        except UnreadableFileError as error:
-            return str(error.strerror)
-        return None if is_same else f"{path} holds other bytes since it was read"
+            self._problems[file_id] = _problem(Path(content.path), content)
+        return content.path, self._problems[file_id]
 
 
-def _newest_path(lake_dir: Path, name: str) -> Path:
-    """Where the file that was once called `name` stands now."""
-    con = database.connect(lake_dir)
+def _problem(path: Path, content: catalog.Known) -> str | None:
+    try:
+        is_same = catalog.holds(path, content)
+    except UnreadableFileError as error:
+        return str(error.strerror)
+    return None if is_same else f"{path} holds other bytes since it was read"
+
+
+def _known_file(con: duckdb.DuckDBPyConnection, name: str) -> str | None:
+    """The file_id of the file that is or was called `name`; None if the lake knows none."""
     params = {"name": name, "absolute": os.path.abspath(name)}  # noqa: PTH100 - no links followed
-    paths = [row[0] for row in con.execute(_PATHS, params).fetchall()]
-    if len(paths) > 1:
-        raise EvidenceError(f"{name} is the name of {len(paths)} files; give one of\n"
-                            + "\n".join(paths[:20]))  # fmt: skip
-    return Path(paths[0]) if paths else Path(name)
+    found = con.execute(_FILES, params).fetchall()
+    best = [row for row in found if row[2] == found[0][2]]
+    if len(best) > 1:
+        raise EvidenceError(f"{name} is the name of {len(best)} files; give one of\n"
+                            + "\n".join(path for _, path, _ in best[:20]))  # fmt: skip
+    return best[0][0] if best else None
+
+
+def _line_at(path: Path, offset: int) -> str:
+    raw = read_range(path, detect_compression(path), offset, MAX_SHOWN_BYTES)
+    return raw.partition(b"\n")[0].decode("utf-8", "replace")
 
 
 def _nth_line(path: Path, number: int) -> str:

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.cli import main
+from tests.lakes import train_log
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
@@ -26,3 +29,20 @@ def real_logs() -> Path:
     if not root:
         pytest.skip("WALLSPLIT_REAL_LOGS is not set: third-party logs are not part of the project")
     return Path(root)
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    path = tmp_path / "train.log"
+    path.write_text(train_log())
+    return path
+
+
+@pytest.fixture
+def lake_dir(tmp_path: Path, log: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    """A lake that holds `log`, split."""
+    path = tmp_path / "lake"
+    assert main(["ingest", str(log), "--lake", str(path), "--jobs", "1"]) == 0
+    assert main(["split", "--lake", str(path)]) == 0
+    capsys.readouterr()
+    return path

@@ -57,7 +57,9 @@ def tables() -> str:
         "# Tables",
         "",
         "`wallsplit sql` can ask each by name; `wallsplit schema` prints this page.",
-        "Instants are UTC. An unknown is null.",
+        "Instants are UTC. An unknown is null. `raw_TABLE` holds the facts of a table as the logs",
+        "say them; raw facts, and `accounting_row`, `clock_mark` and `reject`, carry `batch` as",
+        "well: the number of the ingest that read them ([evidence.md](evidence.md)).",
         "",
     ]
     for table in ALL_TABLES:

@@ -13,28 +13,13 @@ from pathlib import Path
 
 import pytest
 
+from parsers.tables import FACT_TABLES
 from pipeline.cli import main
+from pipeline.schema import ALL_TABLES
 from tests.lakes import sacct, train_log
 
 ROOT = Path(__file__).parents[1]
 HEAVY = ("polars", "duckdb", "pyarrow", "scipy", "numpy", "hyperscan")
-
-
-@pytest.fixture
-def log(tmp_path: Path) -> Path:
-    path = tmp_path / "train.log"
-    path.write_text(train_log())
-    return path
-
-
-@pytest.fixture
-def lake_dir(tmp_path: Path, log: Path, capsys: pytest.CaptureFixture[str]) -> Path:
-    """A lake that holds `log`, split."""
-    path = tmp_path / "lake"
-    assert main(["ingest", str(log), "--lake", str(path), "--jobs", "1"]) == 0
-    assert main(["split", "--lake", str(path)]) == 0
-    capsys.readouterr()
-    return path
 
 
 def command(*args: str, **options: object) -> subprocess.CompletedProcess[str]:
@@ -145,18 +130,6 @@ def test_facts_are_json_lines_with_their_table(
     assert [f["table"] for f in facts].count("fault_event") == 1
 
 
-def test_sql_prints_json_csv_and_a_table(
-    lake_dir: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    question = "select kind, count(*) as n from train_event group by all order by all"
-    assert main(["sql", "--lake", str(lake_dir), question, "--json"]) == 0
-    assert {"kind": "step", "n": 40} in json.loads(capsys.readouterr().out)
-    assert main(["sql", "--lake", str(lake_dir), question, "--csv"]) == 0
-    assert "step,40" in capsys.readouterr().out.splitlines()
-    assert main(["sql", "--lake", str(lake_dir), question]) == 0
-    assert capsys.readouterr().out.splitlines()[0].split() == ["kind", "n"]
-
-
 def test_schema_names_every_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["schema", "--json"]) == 0
     tables = {t["table"] for t in json.loads(capsys.readouterr().out)}
@@ -185,100 +158,6 @@ def test_demo_needs_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     out, err = capsys.readouterr()
     assert "TOR" in out
     assert err == ""
-
-
-# explain
-
-
-def test_explain_tells_formats_times_and_counts(
-    log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    jobs = tmp_path / "sacct.txt"
-    jobs.write_text(sacct())
-    assert main(["explain", str(log), str(jobs), "--json"]) == 0
-    accounting, train = json.loads(capsys.readouterr().out)
-    assert next(iter(accounting["formats"])) == "sacct"
-    assert accounting["counts"]["accounting_row"] == {"job": 20}
-    assert train["step_dialect"] == "megatron"
-    assert train["first_at"] == "2026-02-01T00:00:01Z"
-    assert train["counts"]["train_event"]["step"] == 40
-    assert 0 < train["coverage"] <= 1
-    assert main(["explain", str(log)]) == 0
-    assert "megatron" in capsys.readouterr().out
-
-
-def test_explain_of_an_unknown_training_log_ends_with_1(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    log = tmp_path / "home_made.log"
-    log.write_text("".join(f"my step {n} has \x1b[31mloss {n / 7:.3f}\n" for n in range(50)))
-    assert main(["explain", str(log)]) == 1
-    out = capsys.readouterr().out
-    assert "my step 0 has" in out
-    assert "\x1b" not in out
-    assert len(out.splitlines()) < 60
-
-
-# show
-
-
-def test_show_prints_the_raw_line_of_a_fact(
-    log: Path, lake_dir: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    main(["sql", "--lake", str(lake_dir), "--json", "select file_id, line from fault_event"])
-    (fault,) = json.loads(capsys.readouterr().out)
-    evidence = f"fact:fault_event:{fault['file_id']}:{fault['line']}"
-    raw = log.read_text().splitlines()[fault["line"] - 1]
-
-    def shown() -> str:
-        assert main(["show", evidence, "--lake", str(lake_dir)]) == 0
-        return capsys.readouterr().out
-
-    assert shown() == f"{log}:{fault['line']}: {raw}\n"
-    packed = log.with_name("train.log.1.gz")
-    packed.write_bytes(gzip.compress(log.read_bytes()))
-    text = log.read_text()
-    log.unlink()
-    assert "does not exist" in shown()
-    assert raw.removeprefix("[rank3]: ") in shown()
-    main(["ingest", str(packed), "--lake", str(lake_dir), "--jobs", "1"])
-    capsys.readouterr()
-    assert shown() == f"{packed}:{fault['line']}: {raw}\n"
-    packed.write_bytes(gzip.compress(text.replace("iteration", "ITERATION").encode()))
-    assert "other bytes" in shown()
-
-
-def test_show_prints_the_lines_of_segments_and_incidents(
-    lake_dir: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for kind in ("segment", "incident"):
-        query = f"select {kind}_id as id from {kind} where file_id is not null"  # noqa: S608
-        main(["sql", "--lake", str(lake_dir), "--json", query])
-        for row in json.loads(capsys.readouterr().out):
-            assert main(["show", f"{kind}:{row['id']}", "--lake", str(lake_dir)]) == 0
-            assert "train.log:" in capsys.readouterr().out
-
-
-def test_show_of_a_file_and_line(
-    log: Path, lake_dir: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["show", f"{log}:2"]) == 0
-    assert "iteration        1/" in capsys.readouterr().out
-    assert main(["show", f"{log}:1000"]) == 1
-    assert "55 lines" in capsys.readouterr().err
-    moved = log.rename(log.with_name("moved.log"))
-    main(["ingest", str(moved), "--lake", str(lake_dir), "--jobs", "1"])
-    capsys.readouterr()
-    assert main(["show", f"{log}:2", "--lake", str(lake_dir)]) == 0
-    assert capsys.readouterr().out.startswith(f"{moved}:2:")
-
-
-def test_show_of_unknown_things_ends_with_1(
-    lake_dir: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for evidence in ("segment:none", "incident:", "fact:reject:none:1", "/none:1", f"{ROOT}:1"):
-        assert main(["show", evidence, "--lake", str(lake_dir)]) == 1
-        assert capsys.readouterr().err.startswith("wallsplit show: ")
 
 
 # no traceback, whatever comes
@@ -385,17 +264,147 @@ def test_only_one_line_too_long_ends_with_3(
     assert "1 of 1 claimed records (100.0%)" in capsys.readouterr().err
 
 
-def test_json_shows_control_characters_and_direction_marks_as_escapes(
+def test_counts_of_one_are_told_in_the_singular(
+    tmp_path: Path, log: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    args = ["ingest", str(log), "--lake", str(tmp_path / "lake"), "--jobs", "1"]
+    assert main(args) == 0
+    first = capsys.readouterr().out
+    assert first.startswith("1 file, 55 lines, ")
+    assert first.endswith("0 rejects (0 files unchanged)\n")
+    assert main(args) == 0
+    assert capsys.readouterr().out == "nothing new in 1 file\n"
+
+
+def test_an_empty_folder_is_no_lake(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "logs").mkdir()
+    args = [str(tmp_path / "logs"), "--lake", str(tmp_path / "lake"), "--jobs", "1"]
+    assert main(["ingest", *args]) == 0
+    assert capsys.readouterr().out == "no files to read\n"
+    assert main(["run", *args]) == 1
+    assert f"no files to read in {tmp_path / 'logs'}" in capsys.readouterr().err
+
+
+# facts
+
+
+def facts(*args: object, capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
+    assert main(["facts", *map(str, args)]) == 0
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def test_facts_show_accounting_once_unless_its_rows_are_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    jobs = tmp_path / "sacct.txt"
+    jobs.write_text(sacct())
+    assert {f["table"] for f in facts(jobs, capsys=capsys)} == {"attempt"}
+    for name, n_rows in (("attempt", 20), ("accounting_row", 20), ("file", 1), ("reject", 0)):
+        found = facts(jobs, "--table", name, capsys=capsys)
+        assert [f["table"] for f in found] == [name] * n_rows
+
+
+def test_facts_have_the_columns_of_their_tables(
+    log: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    columns = {t.name: t.schema.names for t in ALL_TABLES}
+    for fact in facts(log, capsys=capsys):
+        assert list(fact) == ["table", *columns[str(fact["table"])]]
+
+
+def test_every_fact_table_can_be_asked_for() -> None:
+    from pipeline.commands.facts import SHOWN, TABLES
+
+    contract = {"attempt", "attempt_step", "train_event", "fault_event", "reject"}
+    assert contract <= set(SHOWN)
+    assert {t.name for t in FACT_TABLES} <= set(TABLES)
+
+
+# report
+
+
+def test_a_report_on_some_runs_leaves_the_nightly_page_alone(
+    log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lake_dir = tmp_path / "lake"
+    assert main(["run", str(log), "--lake", str(lake_dir), "--jobs", "1"]) == 0
+    nightly = lake_dir / "reports" / "report.html"
+    whole = nightly.read_text()
+    capsys.readouterr()
+    for chosen in (["--since", "2026-01-01"], ["--run", "train.log"], ["--until", "2025-01-01"]):
+        assert main(["report", "--lake", str(lake_dir), *chosen]) == 0
+        path = Path(capsys.readouterr().out.strip())
+        assert path.parent == nightly.parent
+        assert path != nightly
+        assert "Only runs" in path.read_text()
+    assert nightly.read_text() == whole
+    assert main(["report", "--lake", str(lake_dir)]) == 0
+    assert capsys.readouterr().out == f"{nightly}\n"
+
+
+def test_a_report_goes_where_it_is_sent_or_says_why_not(
+    lake_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for form, begin in (("html", "<!doctype"), ("md", "<!-- wallsplit"), ("json", "{")):
+        out = tmp_path / "new" / f"x.{form}"
+        args = ["report", "--lake", str(lake_dir), "--format", form, "--out"]
+        assert main([*args, str(out)]) == 0
+        assert capsys.readouterr().out == f"{out}\n"
+        assert out.read_text().startswith(begin)
+        for wrong, why in ((tmp_path, "is a folder"), (out / "x", "cannot write")):
+            assert main([*args, str(wrong)]) == 1
+            assert why in capsys.readouterr().err
+
+
+def test_a_window_that_ends_before_it_begins_is_wrong_usage(
     lake_dir: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    query = "select chr(155) || chr(8238) || 'é' as text"
-    assert main(["sql", "--lake", str(lake_dir), query, "--json"]) == 0
-    assert capsys.readouterr().out == '[{"text": "\\u009b\\u202eé"}]\n'
+    assert main(["report", "--lake", str(lake_dir), "--since", "2026-02-02", "--until",
+                 "2026-02-01"]) == 2  # fmt: skip
+    assert "--since 2026-02-02 is not before --until 2026-02-01" in capsys.readouterr().err
 
 
-def test_csv_ends_its_lines_like_the_shell_expects(lake_dir: Path) -> None:
-    found = subprocess.run(
-        [sys.executable, "-m", "pipeline.cli", "sql", "--lake", str(lake_dir), "select 1 as a",
-         "--csv"], capture_output=True, cwd=ROOT, check=True,
-    )  # fmt: skip
-    assert found.stdout == b"a\n1\n"
+def test_run_into_an_unwritable_place_says_so(
+    log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    args = ["run", str(log), "--lake", str(tmp_path / "lake"), "--jobs", "1", "--out", str(log)]
+    assert main(args) == 1
+    assert f"cannot write {log}/report.json" in capsys.readouterr().err
+
+
+def test_run_warns_of_a_training_log_that_no_dialect_reads(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "home_made\x1b[31m.log"
+    log.write_text("".join(f"update {n} took 8.3s, loss {n / 7:.3f}\n" for n in range(1, 50)))
+    for form in ([], ["--json"]):
+        assert main(["run", str(log), "--lake", str(tmp_path / "l"), "--jobs", "1", *form]) == 0
+        err = capsys.readouterr().err
+        assert "no dialect reads the steps of 1 log that looks like training" in err
+        assert "wallsplit explain" in err
+        assert "\x1b" not in err
+
+
+def test_jobs_without_logs_appear_or_say_why_not(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    jobs = tmp_path / "sacct.txt"
+    head = "JobID|JobIDRaw|JobName|State|Submit|Start|End|ElapsedRaw|NNodes"
+    when = "2026-02-01T00:00:00|2026-02-01T00:10:00"
+    rows = [
+        f"900|900|a|RUNNING|{when}|Unknown|3600|2",
+        f"901|901|b|FAILED|{when}|2026-02-01T01:10:00|3600|2",
+    ]
+    jobs.write_text("\n".join([head, *rows, ""]))
+    lake_dir = str(tmp_path / "lake")
+    assert main(["run", str(jobs), "--lake", lake_dir, "--jobs", "1"]) == 0
+    out = capsys.readouterr().out
+    assert "without a GPU count in the accounting (collect AllocTRES)" in out
+    assert "900 (RUNNING)" in out
+    assert "901 (FAILED)" in out
+    gpus = [f"{head}|AllocTRES", *(f"{row}|gres/gpu=16" for row in rows), ""]
+    jobs.write_text("\n".join(gpus))
+    assert main(["run", str(jobs), "--lake", f"{lake_dir}2", "--jobs", "1", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert [(r["name"], r["end_state"], r["wall_s"], r["n_incidents"]) for r in report["runs"]] == [
+        ("a", "open", 3600.0, 0), ("b", "failed", 3600.0, 1)]  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import shlex
 import tomllib
@@ -13,13 +14,15 @@ from parsers import dialect_files, training
 from parsers.dialect_files import load_dialects
 from pipeline import database, timeline
 from pipeline.catalog import IngestOptions
-from pipeline.cli import main
+from pipeline.cli import build_parser, main
 from pipeline.config import load
 from pipeline.ingest import ingest
+from pipeline.report import words
 from tests import make_docs
 from tests.histories import one
 
 ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/**/*.md")]
 pytestmark = pytest.mark.checkout  # the pages are not part of the package
 
 
@@ -84,16 +87,47 @@ def test_page_names_every_key_and_word_of_a_dialect_and_no_other():
         assert f"`{word}`" in page, word
 
 
-def test_settings_of_the_page_are_accepted(tmp_path):
-    text = blocks("docs/configuration.md", "toml")[0]
+def test_settings_of_the_page_are_all_and_are_accepted(tmp_path):
+    page = (ROOT / "docs/configuration.md").read_text()
+    (text,) = blocks("docs/configuration.md", "toml")
     path = tmp_path / "wallsplit.toml"
     path.write_text(text)
-    assert load(path).cluster == tomllib.loads(text)["cluster"]
+    settings = {f.name for f in dataclasses.fields(load(path))}
+    assert settings == set(tomllib.loads(text))
+    assert settings == set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE))
+
+
+def commands_of_pages():
+    """(page, command line) of every example, schedules, pipes and remarks cut off."""
+    for page in PAGES:
+        text = page.read_text()
+        fenced = re.findall(r"^```\w*\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+        indented = re.findall(r"^    (\S.*)$", text, re.MULTILINE)
+        for line in [*"".join(fenced).splitlines(), *indented]:
+            if found := re.match(r"(?:[\d *]+ )?(?:/\S*/)?wallsplit ([a-z]+ .*)", line):
+                yield page.name, re.split(r" \| | # |   ", found[1])[0]
+
+
+def test_examples_of_commands_are_accepted():
+    examples = list(commands_of_pages())
+    assert len(examples) >= 14
+    for page, line in examples:
+        try:
+            build_parser().parse_args(shlex.split(line))
+        except SystemExit as error:
+            raise AssertionError(f"{page}: wallsplit {line}") from error
+
+
+def test_roles_of_lines_are_explained_as_they_are_shown():
+    page = (ROOT / "docs/evidence.md").read_text()
+    for role in re.findall(r"\w+", "either symptom cascade teardown context accounting root"):
+        assert f"| `{role}` | {words.role(role, is_root=False, confidence='likely')} |" in page
+    root, hint = (words.role("root", is_root=True, confidence=c) for c in ("weak", "unattributed"))
+    assert f"| `is_root` | {root}; {hint} |" in page
 
 
 def test_every_link_between_pages_leads_somewhere():
-    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/**/*.md")]
-    for page in pages:
+    for page in PAGES:
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
 

@@ -10,12 +10,14 @@ from types import ModuleType
 
 from pipeline.commands import (
     check,
+    compare,
     demo,
     explain,
     facts,
     fit,
     ingest,
     metrics,
+    postmortem,
     predict,
     report,
     run,
@@ -38,6 +40,8 @@ COMMANDS: dict[str, ModuleType] = {
     "metrics": metrics,
     "predict": predict,
     "report": report,
+    "postmortem": postmortem,
+    "compare": compare,
     "show": show,
     "check": check,
     "fit": fit,

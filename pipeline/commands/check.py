@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from pipeline.commands import options
+from pipeline.commands import options, reading
 from pipeline.commands.output import harmless
 
 HELP = "every invariant over a lake; exit 1 if one is broken"
@@ -17,11 +17,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print what breaks an invariant; 1 if anything does."""
-    from pipeline import lake, timeline
+    from pipeline import timeline
+    from pipeline.report.words import counted
 
-    violations = timeline.check(lake.require_lake(args.lake))
+    violations = timeline.check(reading.timeline_lake(args.lake))
     for v in violations:
-        print(f"{v.check}: {v.n_rows} rows break it: {v.meaning}")
+        verb = "breaks" if v.n_rows == 1 else "break"
+        print(f"{v.check}: {counted(v.n_rows, 'row')} {verb} it: {v.meaning}")
         for example in v.examples:
             print(f"  {harmless(example)}")
     if not violations:

@@ -7,7 +7,10 @@ import argparse
 from pipeline.commands import options
 from pipeline.commands.output import harmless
 
-HELP = "what is recognised in files, and what is not"
+HELP = (
+    "what is recognised in files, and what is not; exit 1 if one looks like a training log that no "
+    "dialect reads, or if none can be read"
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Explain each file; 1 where a training log was not recognised."""
+    """Explain each file; 1 where a training log was not recognised or nothing could be read."""
     from pipeline import config, explain
     from pipeline.rows import to_json
 
@@ -28,4 +31,5 @@ def run(args: argparse.Namespace) -> int:
     else:
         for e in found:
             print(harmless(explain.as_text(e)))
-    return 1 if any(e.is_unrecognised_training for e in found) else 0
+    is_read = any(e.formats for e in found)
+    return 1 if any(e.is_unrecognised_training for e in found) or not is_read else 0

@@ -9,14 +9,17 @@ from pipeline.commands import options
 from pipeline.commands.output import warn
 from pipeline.errors import UsageError
 
-TABLES = ("attempt", "attempt_step", "train_event", "fault_event", "clock_mark", "reject")
+SHOWN = ("attempt", "attempt_step", "train_event", "fault_event", "clock_mark", "reject")
+"""Tables printed unless one is asked for: each fact once."""
+TABLES = (*SHOWN, "accounting_row", "file")
+"""accounting_row: accounting as it was read, before attempt is made of it; file: what was read."""
 HELP = "the facts of files as JSON lines, without a lake"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
     parser.add_argument("paths", nargs="+", metavar="FILE", help="file, folder or glob")
-    parser.add_argument("--table", metavar="NAME", help="only this table")
+    parser.add_argument("--table", metavar="NAME", help=f"only this table: {', '.join(TABLES)}")
     options.add_parsing(parser)
 
 
@@ -36,8 +39,8 @@ def run(args: argparse.Namespace) -> int:
         warn(summary.warnings)
         timeline.rebuild(lake_dir)
         con = database.connect(lake_dir)
-        for name in TABLES if args.table is None else (args.table,):
+        for name in SHOWN if args.table is None else (args.table,):
             for row in plain_rows(con.table(name)):
-                row.pop("batch", None)
+                row.pop("batch", None)  # of the folder that is thrown away
                 print(to_json({"table": name, **row}))
     return 0

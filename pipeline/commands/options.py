@@ -54,24 +54,22 @@ def ingest_options(args: argparse.Namespace, config: Config) -> IngestOptions:
         problems.append(f"unknown format {args.format!r}; known: {', '.join(names)}")
     if getattr(args, "jobs", None) is not None and args.jobs < 1:
         problems.append(f"--jobs {args.jobs}: expected 1 or more")
+    folders = tuple(args.dialects) or config.dialects
     try:
-        load_dialects(tuple(args.dialects))
+        load_dialects(folders)
     except DialectError as error:
         problems.append(str(error))
     if problems:
         raise UsageError("\n".join(problems))
     cluster = getattr(args, "cluster", None) or config.cluster
-    return IngestOptions(cluster, zone, args.format, tuple(args.dialects))
+    return IngestOptions(cluster, zone, args.format, folders)
 
 
 def instant(text: str | None) -> datetime | None:
     """An instant of ISO 8601; UTC where it names no zone."""
-    from datetime import UTC, datetime
+    from pipeline import rows
 
-    if text is None:
-        return None
     try:
-        moment = datetime.fromisoformat(text)
+        return None if text is None else rows.instant(text)
     except ValueError as error:
         raise UsageError(f"{text!r} is no instant; expected e.g. 2026-02-01T00:00:00Z") from error
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

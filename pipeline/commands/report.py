@@ -3,44 +3,47 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
-from pipeline.commands import options
+from pipeline.commands import options, reading
+from pipeline.errors import UsageError
 
-HELP = "reports: html, md or json"
+HELP = "reports on all runs or on some: html, md or json"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
     options.add_lake(parser)
-    parser.add_argument("--run", dest="run_id", metavar="RUN", help="only this run")
+    parser.add_argument("--run", dest="run_id", metavar="RUN", help="only runs of this id or name")
     parser.add_argument("--since", metavar="T", help="only runs that end after this instant")
     parser.add_argument("--until", metavar="T", help="only runs that start before this instant")
-    parser.add_argument("--format", choices=("html", "md", "json"), default="html")
-    parser.add_argument(
-        "--out",
-        type=Path,
-        metavar="PATH",
-        help="file (default: stdout for md and json, LAKE/reports/ for html)",
-    )
+    parser.add_argument("--format", choices=("html", "md", "json"), default="html",
+                        help="form of the report (default: %(default)s)")  # fmt: skip
+    parser.add_argument("--out", type=Path, metavar="FILE",
+                        help="default: stdout for md and json; html goes to LAKE/reports, under a "
+                             "name of its own where --run, --since or --until chooses runs",
+                        )  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> int:
     """Write or print one report."""
-    from pipeline import lake
-    from pipeline.report import build
+    from pipeline.report import Choice, build
+    from pipeline.report.model import write_whole
 
-    lake.require_lake(args.lake)
-    report = build(args.lake, args.run_id, options.instant(args.since), options.instant(args.until))
-    if args.format == "html":
-        path = args.out or args.lake / "reports" / "report.html"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(report.to_html())
-        print(path)
+    choice = Choice(
+        run=args.run_id, since=options.instant(args.since), until=options.instant(args.until)
+    )
+    if choice.since and choice.until and choice.since >= choice.until:
+        raise UsageError(f"--since {args.since} is not before --until {args.until}")
+    report = build(reading.timeline_lake(args.lake), choice)
+    text = report.text(args.format)
+    path = args.out
+    if path is None and args.format == "html":
+        path = args.lake / "reports" / f"{report.file_stem}.html"
+    if path is None:
+        sys.stdout.write(text)
         return 0
-    text = report.to_json() if args.format == "json" else report.to_markdown()
-    if args.out:
-        args.out.write_text(text + "\n")
-    else:
-        print(text)
+    write_whole(path, text)
+    print(path)
     return 0

@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pipeline.commands import options, reading
+from pipeline.commands import options, output, reading
 from pipeline.commands.output import harmless
+from pipeline.errors import LakeError
 
 HELP = "ingest what is new, split, fit, write reports: the nightly job"
 
@@ -21,16 +22,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """The nightly job; 3 where too many records were unreadable."""
     from pipeline import fit_stage, lake, timeline
-    from pipeline.report import build
+    from pipeline.report import build, words
 
     settings, summary = reading.read(args)
-    lake.require_lake(args.lake)
+    if not lake.committed_batches(args.lake):
+        raise LakeError(f"no files to read in {', '.join(args.paths)}, and the lake {args.lake} "
+                        "is empty")  # fmt: skip
     if not timeline.is_current(args.lake):
         timeline.rebuild(args.lake)
     fit_stage.refresh(args.lake)
     report = build(args.lake)
     out = args.out or args.lake / "reports"
     html = report.write(out)
+    if unread := report.data_quality.unread_training_logs:
+        output.warn([words.unread_training(unread)])
     if args.json:
         print(report.to_json())
     else:

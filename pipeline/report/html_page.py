@@ -5,12 +5,11 @@ from __future__ import annotations
 import base64
 import hashlib
 import os.path
-from collections.abc import Sequence
 from importlib.resources import files
 
 from parsers.text_log import REPORT_MARK
 from pipeline.report import words
-from pipeline.report.html_parts import figure, number_cell, stacked, table
+from pipeline.report.html_parts import figure, lost_figure, number_cell, stacked, table
 from pipeline.report.html_run import run_section
 from pipeline.report.markup import Child, Html, el, raw, together
 from pipeline.report.model import Report, Run
@@ -20,7 +19,6 @@ from pipeline.report.timeline_chart import categories
 MAX_RUNS_IN_DETAIL = 30
 """Runs with a section of their own; the others stand in the table of runs."""
 MAX_RUNS_LISTED = 500
-_CAUSES_SHOWN = 3
 _LEAST_SHARE = 0.001
 
 TOR_MEANING = (
@@ -69,14 +67,15 @@ def _title(report: Report) -> str:
 
 
 def _header(report: Report) -> Html:
-    window = f"{words.moment(report.window.start)} to {words.moment(report.window.end)} UTC"
     where = f"Cluster {', '.join(report.clusters)} · " if report.clusters else ""
     return el(
         "header", {},
         el("p", {"class": "brand"}, "wallsplit"),
         el("h1", {}, "Where the wall-clock time went"),
         el("p", {"class": "sub"},
-           f"{where}{window} · made {words.moment(report.generated_at)} UTC"),
+           f"{where}{words.covered(report.runs)} · made {words.moment(report.generated_at)} UTC"),
+        None if report.choice.is_whole
+        else el("p", {"class": "sub choice"}, words.choice(report.choice)),
     )  # fmt: skip
 
 
@@ -84,7 +83,7 @@ def _answer(report: Report) -> Html:
     if not report.runs:
         return el(
             "section", {"class": "card"}, el("h2", {}, "No runs"),
-            el("p", {}, "The logs show neither jobs nor training steps in this window."),
+            el("ul", {"class": "warnings"}, [el("li", {}, why) for why in report.why_empty]),
         )  # fmt: skip
     total = answer(report.runs)
     return el("section", {"class": "answer", "aria-label": "The answer"}, _tor_card(report, total),
@@ -110,8 +109,8 @@ def _tor_card(report: Report, total: Answer) -> Html:
         el("p", {"class": "meaning"}, meaning),
         _shares(report, total),
         el("dl", {"class": "figures"},
-           figure("Lost", words.duration(total.lost_s) if n_known else "unknown",
-                  f"of {words.duration(total.wall_s)}" if n_known else None),
+           lost_figure(total.lost_s if n_known else None,
+                       f"of {words.duration(total.wall_s)}" if n_known else None),
            figure("GPU-hours lost", words.number(total.gpu_hours),
                   None if total.gpu_hours is not None else "no GPU counts in the data"),
            figure("Incidents", f"{total.n_incidents:,}")),
@@ -130,34 +129,33 @@ def _shares(report: Report, total: Answer) -> Html | None:
         if run.tor_low is not None:
             for name, seconds in categories(run):
                 sums[name] += seconds or 0
-    parts = [(name, seconds) for name, seconds in sums.items() if seconds > 0]
+    parts = [(name, seconds) for name, seconds in sums.items() if seconds != 0]
     legend = [
-        el("li", {}, el("i", {"class": f"swatch {name}"}), words.CATEGORIES[name][0], " ",
+        el("li", {}, el("i", {"class": f"swatch {name}"}), words.category(name, seconds)[0], " ",
            el("span", {"class": "share"}, words.share(seconds / total.wall_s)))
         for name, seconds in parts
-        if seconds / total.wall_s >= _LEAST_SHARE
+        if abs(seconds) / total.wall_s >= _LEAST_SHARE
     ]  # fmt: skip
     return el("div", {"class": "shares"}, stacked(parts, total.wall_s, "whole-bar"),
               el("ul", {}, legend))  # fmt: skip
 
 
 def _causes_card(total: Answer) -> Html:
-    top = total.causes[:_CAUSES_SHOWN]
+    top, rest = total.worst, total.others
     most = max((c.seconds for c in top), default=0)
-    rest = total.causes[_CAUSES_SHOWN:]
-    rest_note = None
+    notes = [total.gain] if total.gain else []
     if rest:
-        rest_note = el(
-            "p", {"class": "note"},
+        notes.append(
             f"{words.counted(len(rest), 'other cause')}: "
             f"{words.duration(sum(c.seconds for c in rest))}, "
-            f"{words.share(sum(c.share for c in rest))} of the wall clock.",
-        )  # fmt: skip
+            f"{words.share(sum(c.share for c in rest))} of the wall clock."
+        )
     empty = el("p", {}, "Nothing was lost that the logs can show.") if not top else None
     return el(
         "div", {"class": "card causes"},
         el("p", {"class": "label"}, "What cost most"),
-        el("ol", {}, [_cause(c, most) for c in top]), empty, rest_note,
+        el("ol", {}, [_cause(c, most) for c in top]), empty,
+        [el("p", {"class": "note"}, note) for note in notes],
     )  # fmt: skip
 
 
@@ -165,7 +163,7 @@ def _cause(cause: Cause, most: float) -> Html:
     width = max(cause.seconds, 0) / most if most > 0 else 0
     story = cause.story
     if cause.nodes:
-        story += f"; suspected: {_some(cause.nodes)}"
+        story += f"; suspected: {words.some(cause.nodes)}"
     gpus = f" · {words.number(cause.gpu_hours)} GPU-hours" if cause.gpu_hours is not None else ""
     return el(
         "li", {},
@@ -173,24 +171,15 @@ def _cause(cause: Cause, most: float) -> Html:
            el("span", {"class": "cost"}, words.duration(cause.seconds),
               el("small", {}, f" {words.share(cause.share)}{gpus}"))),
         el("div", {"class": "meter"},
-           el("i", {"class": _swatch(cause.cause), "style": f"width:{width:.2%}"})),
+           el("i", {"class": cause.category, "style": f"width:{width:.2%}"})),
         el("p", {"class": "story"}, story) if story else None,
     )  # fmt: skip
-
-
-def _swatch(cause: str) -> str:
-    return "recovery" if cause == "incident" else cause
-
-
-def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return ", ".join(names[:3]) + more
 
 
 def _data_quality(report: Report) -> Html:
     q = report.data_quality
     rejects = f"{q.rejects:,}"
-    note = f"{words.share(q.reject_share)} of {q.claimed_lines:,} claimed lines"
+    note = f"{words.share(q.reject_share)} of {words.counted(q.claimed_lines, 'line')} understood"
     # a run without step times is one whole gap; it is counted as such elsewhere
     gaps = [
         s
@@ -210,11 +199,16 @@ def _data_quality(report: Report) -> Html:
     return el(
         "section", {"class": "card quality", "id": "data"},
         el("h2", {}, "Can the data be trusted?"),
+        None if report.choice.is_whole
+        else el("p", {"class": "note"}, "Counts and warnings are those of the whole lake; window "
+                "and gaps those of the runs shown."),
         el("dl", {"class": "figures"},
-           figure("Window", _date(report.window.start), f"to {_date(report.window.end)} UTC"),
+           figure("Window", _date(report.window.start), f"to {_date(report.window.end)} UTC")
+           if report.runs else None,
            figure("Read", words.counted(q.files, "file"),
-                  f"{q.lines:,} lines, {words.size(q.bytes)}"),
-           figure("Lines understood", words.share(q.coverage), f"{q.claimed_lines:,} lines"),
+                  f"{words.counted(q.lines, 'line')}, {words.size(q.bytes)}"),
+           figure("Lines understood", words.share(q.coverage),
+                  words.counted(q.claimed_lines, "line")),
            figure("Rejected records", rejects, note),
            figure("Gaps", words.duration(sum(s.duration_s for s in gaps)),
                   f"{words.counted(len(gaps), 'stretch', 'stretches')} unexplained, "
@@ -268,7 +262,7 @@ def _run_row(run: Run, *, has_section: bool) -> list[Child]:
 
 
 def _mini_bar(run: Run) -> Html:
-    return stacked([(n, s) for n, s in categories(run) if s and s > 0], run.wall_s, "mini")
+    return stacked([(n, s) for n, s in categories(run) if s], run.wall_s, "mini")
 
 
 def _details(report: Report) -> Html:
@@ -295,5 +289,5 @@ def _footer() -> Html:
         el("p", {},
            "Every loss belongs to exactly one cause, so the losses of a run sum to 1 - TOR. "
            "GPU-hours count GPUs while they were held. The lines behind a number: "
-           , el("code", {}, "wallsplit show incident:ID --lake DIR"), "."),
+           , el("code", {}, "wallsplit show incident:ID --lake LAKE"), "."),
     )  # fmt: skip

@@ -16,6 +16,13 @@ def figure(label: str, value: Child, note: Child = None) -> Html:
     )  # fmt: skip
 
 
+def lost_figure(lost_s: float | None, note: Child) -> Html:
+    """Time lost; where fast steps gained more than was lost, time gained."""
+    if lost_s is not None and lost_s < 0:
+        return figure("Gained", words.duration(-lost_s), note)
+    return figure("Lost", words.duration(lost_s), note)
+
+
 def table(
     header: Sequence[Child], rows: Sequence[Sequence[Child]], numeric: Collection[int] = ()
 ) -> Html:
@@ -34,16 +41,23 @@ def table(
 
 
 def stacked(parts: Sequence[tuple[str, float]], total_s: float, kind: str) -> Html:
-    """(category, seconds) as one bar, each with its share of `total_s` in the label."""
+    """(category, seconds) as one bar, each with its share of `total_s` in the label.
+
+    What fast steps gained is part of productive, which would be wider than its time: it is not
+    drawn.
+    """
     x = 0.0
     drawn = []
-    for name, seconds in parts:
+    gain = sum(seconds for _, seconds in parts if seconds < 0)
+    for name, said in parts:
+        seconds = max(said + gain if name == "productive" else said, 0)
         width = min(seconds / total_s * 100, 100 - x) if total_s > 0 else 0.0
         drawn.append(el("rect", {"x": f"{x:.3f}", "width": f"{width:.3f}", "y": 0, "height": 10,
                                  "class": name}))  # fmt: skip
         x += width
     label = ", ".join(
-        f"{words.CATEGORIES[name][0]} {words.share(seconds / total_s if total_s > 0 else None)}"
+        f"{words.category(name, seconds)[0]} "
+        f"{words.share(seconds / total_s if total_s > 0 else None)}"
         for name, seconds in parts
     )
     return el(

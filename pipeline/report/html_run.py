@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pipeline.report import words
-from pipeline.report.html_parts import figure, framed, number_cell, table, text_cell
+from pipeline.report.html_parts import (
+    figure,
+    framed,
+    lost_figure,
+    number_cell,
+    table,
+    text_cell,
+)
 from pipeline.report.markup import Child, Html, el, together
 from pipeline.report.model import Attempt, Evidence, Incident, Run, Segment
 from pipeline.report.summary import Cause, answer, gpu_hours, lost_s
@@ -50,7 +57,7 @@ def _figures(run: Run) -> Html:
         figure("Wall clock", words.duration(run.wall_s),
                None if run.queue_s is None
                else f"after {words.duration(run.queue_s)} in the queue"),
-        figure("Lost", words.duration(lost_s(run)), _gpu_note(run)),
+        lost_figure(lost_s(run), _gpu_note(run)),
         figure("Steps kept", words.number(run.steps_kept),
                f"{words.number(run.steps_lost)} rolled back{skipped}"),
         figure("Reference step", words.step_time(run.reference_step_s), words.reference(run)),
@@ -63,11 +70,13 @@ def _figures(run: Run) -> Html:
 def _tor_note(run: Run) -> str | None:
     if run.tor_low is None:
         return "no usable step times in the logs"
-    if run.has_interval:
-        return f"interval: {words.share(run.unexplained_share)} of the time is unexplained"
-    if run.tor_observed_gpu is not None:
-        return f"{run.tor_observed_gpu:.3f} weighted by GPUs"
-    return None
+    gpu = run.tor_observed_gpu
+    notes = [
+        f"interval: {words.share(run.unexplained_share)} of the time is unexplained"
+        if run.has_interval else None,
+        None if gpu is None else f"{words.ratio(gpu)} weighted by GPUs",
+    ]  # fmt: skip
+    return "; ".join(note for note in notes if note) or None
 
 
 def _gpu_note(run: Run) -> str:
@@ -81,14 +90,14 @@ def _legend(run: Run) -> Html:
     for name, seconds in categories(run):
         if seconds == 0:
             continue
-        title, meaning = words.CATEGORIES[name]
+        title, meaning = words.category(name, seconds)
         part = seconds / run.wall_s if seconds is not None and run.wall_s else None
         rows.append(
             el("tr", {"data-category": name},
                el("th", {"scope": "row"}, el("i", {"class": f"swatch {name}"}), title),
                el("td", {"class": "meaning"}, meaning),
                el("td", {"class": "num"}, words.duration(seconds)),
-               el("td", {"class": "num"}, "" if seconds is None else f"{seconds:,.1f} s"),
+               el("td", {"class": "num"}, "" if seconds is None else words.seconds(seconds)),
                el("td", {"class": "num"}, words.share(part)))
         )  # fmt: skip
     head = el("tr", {}, [el("th", {"scope": "col", "class": c}, h) for h, c in (
@@ -107,18 +116,19 @@ def _losses(run: Run) -> Html | None:
     level = 1.0
     for cause in shown:
         rows.append(_loss_row(
-            _loss_title(cause), (level - cause.share, level), _loss_class(cause),
-            [words.duration(cause.seconds), number_cell(cause.gpu_hours), f"{-cause.share:+.3f}"],
+            _loss_title(cause), (level - cause.share, level), cause.category,
+            [words.duration(cause.seconds), number_cell(cause.gpu_hours),
+             words.signed(-cause.share)],
         ))  # fmt: skip
         level -= cause.share
     if rest:
         part = sum(c.share for c in rest)
         rows.append(_loss_row(
-            f"{len(rest)} other causes", (level - part, level), "planned",
-            [words.duration(sum(c.seconds for c in rest)), "", f"{-part:+.3f}"],
+            words.counted(len(rest), "other cause"), (level - part, level), "planned",
+            [words.duration(sum(c.seconds for c in rest)), "", words.signed(-part)],
         ))  # fmt: skip
     rows.append(_loss_row("TOR", (0.0, run.tor_low), "productive",
-                          [words.duration(run.t_opt_s), "", f"{run.tor_low:.3f}"]))  # fmt: skip
+                          [words.duration(run.t_opt_s), "", words.ratio(run.tor_low)]))  # fmt: skip
     head = el("tr", {}, [el("th", {"scope": "col", "class": c}, h) for h, c in (
         ("Cause", None), ("From 1 down to TOR", "chart"), ("Time", "num"), ("GPU-hours", "num"),
         ("TOR", "num"))])  # fmt: skip
@@ -129,13 +139,9 @@ def _losses(run: Run) -> Html | None:
 
 
 def _loss_title(cause: Cause) -> Child:
-    if cause.cause != "incident":
+    if not cause.n_incidents:
         return cause.title
     return together([cause.title, el("small", {}, f" \N{MULTIPLICATION SIGN} {cause.n_incidents}")])
-
-
-def _loss_class(cause: Cause) -> str:
-    return "recovery" if cause.cause == "incident" else cause.cause
 
 
 def _loss_row(title: Child, span: tuple[float, float], kind: str, cells: list[Child]) -> Html:
@@ -172,7 +178,7 @@ def _attempt_row(run: Run, a: Attempt, root: str) -> list[Child]:
     exit_text = "" if a.exit_code is None else f" (exit {a.exit_code}{signal})"
     why = [words.link_rule(a.link_rule, None)]
     if a.link_rule is not None:
-        sure = "" if a.link_confidence is None else f" {a.link_confidence:.2f}"
+        sure = "" if a.link_confidence is None else f" {words.ratio(a.link_confidence, 2)}"
         seen = f": {a.link_evidence}" if a.link_evidence is not None else ""
         why.append(el("small", {"class": "id"}, f"{a.link_rule}{sure}{seen}"))
     return [
@@ -212,17 +218,16 @@ def _incidents(run: Run, root: str) -> Html:
 
 def _incident(run: Run, i: Incident, number: int, root: str, *, is_open: bool) -> Html:
     suspects = [*i.nodes, *(f"GPU {gpu}" for gpu in i.gpus)]
-    cost = f"{words.duration(i.lost_s)} redone, {words.duration(i.recovery_s)} recovery"
     cells: list[Child] = [
         together([_time(words.moment(i.onset_at)),
                   el("small", {"class": "id time"}, _resumed(i))]),
         together([el("b", {}, words.incident_type(i.type, i.mode)),
                   el("small", {"class": "id"}, f"{i.type}, {i.mode}, {i.domain}")]),
         el("span", {"class": f"pill {i.confidence}"}, i.confidence),
-        _some(suspects),
+        text_cell(words.some(suspects, 4) or None),
         number_cell(i.lost_steps),
         together([words.duration(i.total_s),
-                  el("small", {"class": "id"}, f"{_seconds(i.total_s)}: {cost}")]),
+                  el("small", {"class": "id"}, f"{words.seconds(i.total_s)}: {words.cost(i)}")]),
         number_cell(i.gpu_hours),
     ]  # fmt: skip
     row = el(
@@ -241,34 +246,24 @@ def _resumed(i: Incident) -> str:
     return f"resumed {words.moment(i.resumed_at)}"
 
 
-def _seconds(value: float | None) -> str:
-    return "unknown" if value is None else f"{value:,.1f} s"
-
-
-def _some(names: Sequence[str]) -> Child:
-    if not names:
-        return text_cell(None)
-    more = f" and {len(names) - 4} more" if len(names) > 4 else ""
-    return ", ".join(names[:4]) + more
-
-
 def _evidence(i: Incident, root: str, *, is_open: bool) -> Html:
     if not i.evidence:
         return el("p", {"class": "note"}, i.summary or "No line speaks of it.")
-    rest = (i.n_evidence or 0) - sum(e.count or 1 for e in i.evidence)
+    more = words.more_evidence(i)
     return el(
         "details", {"open": "open"} if is_open else {},
-        el("summary", {}, f"{words.counted(max(i.n_evidence or 0, len(i.evidence)), 'line')} of "
-           "evidence"),
-        el("ul", {"class": "evidence"}, [_line(e, root) for e in i.evidence]),
-        el("p", {"class": "note"}, f"and {rest:,} more: ",
-           el("code", {}, f"wallsplit show incident:{i.incident_id}")) if rest > 0 else None,
+        el("summary", {}, words.evidence(i)),
+        el("ul", {"class": "evidence"}, [_line(e, i, root) for e in i.evidence]),
+        el("p", {"class": "note"}, f"{more}: ",
+           el("code", {}, f"wallsplit show incident:{i.incident_id} --lake LAKE"))
+        if more else None,
     )  # fmt: skip
 
 
-def _line(e: Evidence, root: str) -> Html:
-    who = [e.node, None if e.rank is None else f"rank {e.rank}"]
-    note = ", ".join(w for w in ("root" if e.is_root else e.role, *who) if w)
+def _line(e: Evidence, i: Incident, root: str) -> Html:
+    role = words.role(e.role, is_root=e.is_root, confidence=i.confidence)
+    who = [role, e.node, None if e.rank is None else f"rank {e.rank}"]
+    note = ", ".join(w for w in who if w)
     return el(
         "li", {"class": "root" if e.is_root else None},
         el("code", {"class": "place", "title": f"{e.file}:{e.line}"},

@@ -12,7 +12,7 @@ from pipeline.report.model import Report
 
 _FIELDS = (
     "generated_at", "window", "clusters", "data_quality", "runs", "failure_rates", "fits",
-    "predictions",
+    "predictions", "choice",
 )  # fmt: skip
 
 

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 
 from parsers.text_log import REPORT_MARK
 from pipeline.report import words
+from pipeline.report.markdown_parts import cell, code, plain, table
 from pipeline.report.model import Incident, Report, Run
 from pipeline.report.summary import answer, gpu_hours, lost_s, worst_first
 from pipeline.report.timeline_chart import categories
-from pipeline.rows import harmless
 
 MAX_RUNS_IN_DETAIL = 30
 """Runs with a chapter of their own; the others stand in the table of runs."""
 MAX_ROWS = 200
-_CAUSES_SHOWN = 3
-_SPECIAL = "\\`*_{}[]<>#|~&"
 
 
 def to_markdown(report: Report) -> str:
@@ -24,29 +22,9 @@ def to_markdown(report: Report) -> str:
         _head(report),
         _quality(report),
         _runs(report),
-        *(_run(r) for r in worst_first(report)[:MAX_RUNS_IN_DETAIL]),
+        *([*run_facts(r), *_incidents(r)] for r in worst_first(report)[:MAX_RUNS_IN_DETAIL]),
     ]
-    return "\n\n".join("\n".join(part) for part in parts) + "\n"
-
-
-def code(value: str) -> str:
-    """A text of a log as a code span that it cannot leave."""
-    text = harmless(value) or "-"
-    fence = "`"
-    while fence in text:
-        fence += "`"
-    space = " " if text[:1] in "` " or text[-1:] in "` " else ""
-    return f"{fence}{space}{text}{space}{fence}"
-
-
-def cell(value: str | None) -> str:
-    """A text of a log as a code span in a table; empty where it is unknown."""
-    return "" if value is None else code(value).replace("|", "\\|")
-
-
-def plain(value: str) -> str:
-    """A text as it is, with everything escaped that Markdown could take for markup."""
-    return "".join(f"\\{c}" if c in _SPECIAL else c for c in harmless(value))
+    return "\n\n".join(text for part in parts if (text := "\n".join(part))) + "\n"
 
 
 def _head(report: Report) -> Iterator[str]:
@@ -54,21 +32,24 @@ def _head(report: Report) -> Iterator[str]:
     yield "# Where the wall-clock time went"
     yield ""
     where = f"cluster {plain(', '.join(report.clusters))}, " if report.clusters else ""
-    yield (
-        f"{where}{words.moment(report.window.start)} to {words.moment(report.window.end)} UTC, "
-        f"made {words.moment(report.generated_at)} UTC"
-    )
+    made = f"made {words.moment(report.generated_at)} UTC"
+    yield f"{where}{words.covered(report.runs)}, {made}"
     yield ""
+    if not report.choice.is_whole:
+        yield f"{plain(words.choice(report.choice))}"
+        yield ""
     if not report.runs:
-        yield "No runs: the logs show neither jobs nor training steps."
+        yield "**No runs**"
+        yield ""
+        yield from (f"- {plain(reason)}" for reason in report.why_empty)
         return
     total = answer(report.runs)
     n_known = total.n_runs - total.n_runs_without_tor
     if n_known > 1:
         yield (
-            f"**TOR {total.tor}** over {words.counted(n_known, 'run')}: "
-            f"{words.duration(total.lost_s)} of {words.duration(total.wall_s)} lost, "
-            f"{_gpu_hours(total.gpu_hours)}, {words.counted(total.n_incidents, 'incident')}."
+            f"**TOR {total.tor}** over {words.counted(n_known, 'run')}: {total.lost}, "
+            f"{words.gpu_hours(total.gpu_hours)}, {words.counted(total.n_incidents, 'incident')}."
+            + (f" {total.gain}" if total.gain else "")
         )
         yield ""
     for run in worst_first(report)[:MAX_RUNS_IN_DETAIL]:
@@ -79,30 +60,33 @@ def _run_answer(run: Run) -> str:
     tor = words.tor(run.tor_low, run.tor_high, run.has_interval)
     if run.tor_low is None:
         return f"{code(words.run_name(run))}: TOR unknown, no usable step times in the logs."
-    causes = answer([run]).causes[:_CAUSES_SHOWN]
+    total = answer([run])
     top = "; ".join(
         f"{plain(c.title)} {words.duration(c.seconds)}"
         + (f" ({words.counted(c.n_incidents, 'incident')})" if c.n_incidents else "")
-        for c in causes
+        for c in total.worst
     )
     return (
-        f"{code(words.run_name(run))}: **TOR {tor}**, {words.duration(lost_s(run))} of "
-        f"{words.duration(run.wall_s)} lost, {_gpu_hours(gpu_hours(run.losses))}."
+        f"{code(words.run_name(run))}: **TOR {tor}**{_by_gpus(run)}, {total.lost}, "
+        f"{words.gpu_hours(gpu_hours(run.losses))}."
         + (f" Most: {top}." if top else "")
+        + (f" {total.gain}" if total.gain else "")
     )
 
 
-def _gpu_hours(hours: float | None) -> str:
-    return "GPU-hours unknown" if hours is None else f"{words.number(hours)} GPU-hours"
+def _by_gpus(run: Run) -> str:
+    gpu = run.tor_observed_gpu
+    return "" if gpu is None else f" ({words.ratio(gpu)} weighted by GPUs)"
 
 
 def _quality(report: Report) -> Iterator[str]:
     q = report.data_quality
-    yield "## Data quality"
+    yield "## Data quality" + ("" if report.choice.is_whole else " of the whole lake")
     yield ""
     yield (
-        f"{words.counted(q.files, 'file')}, {q.lines:,} lines, {words.size(q.bytes)}; "
-        f"{q.claimed_lines:,} lines understood ({words.share(q.coverage)}); "
+        f"{words.counted(q.files, 'file')}, {words.counted(q.lines, 'line')}, "
+        f"{words.size(q.bytes)}; {words.counted(q.claimed_lines, 'line')} understood "
+        f"({words.share(q.coverage)}); "
         f"{words.counted(q.rejects, 'record')} rejected ({words.share(q.reject_share)})."
     )
     if q.warnings:
@@ -111,23 +95,28 @@ def _quality(report: Report) -> Iterator[str]:
 
 
 def _runs(report: Report) -> Iterator[str]:
+    if not report.runs:
+        return
     yield "## Runs"
     yield ""
-    header = ("run", "id", "TOR", "wall clock", "lost", "GPU-hours lost", "incidents", "state")
+    header = ("run", "id", "TOR", "TOR by GPUs", "wall clock", "lost", "GPU-hours lost",
+              "incidents", "state")  # fmt: skip
     rows = [
         (
             cell(words.run_name(r)), cell(r.run_id),
-            words.tor(r.tor_low, r.tor_high, r.has_interval), words.duration(r.wall_s),
-            words.duration(lost_s(r)),
+            words.tor(r.tor_low, r.tor_high, r.has_interval),
+            "unknown" if r.tor_observed_gpu is None else words.ratio(r.tor_observed_gpu),
+            words.duration(r.wall_s), words.duration(lost_s(r)),
             words.number(None if r.tor_low is None else gpu_hours(r.losses)),
             f"{r.n_incidents:,}", r.end_state or "unknown",
         )
         for r in report.runs
     ]  # fmt: skip
-    yield from _table(header, rows)
+    yield from table(header, rows)
 
 
-def _run(run: Run) -> Iterator[str]:
+def run_facts(run: Run) -> Iterator[str]:
+    """The chapter of a run: its figures, where its time went, its losses and attempts."""
     yield f"## Run {code(words.run_name(run))}"
     yield ""
     launches = words.counted(run.n_launches or 0, "launch", "launches")
@@ -142,10 +131,10 @@ def _run(run: Run) -> Iterator[str]:
         f"{words.duration(run.checkpoints.blocked_s)} blocked."
     )
     yield ""
-    yield from _table(
+    yield from table(
         ("where the time went", "seconds", "share"),
         [
-            (words.CATEGORIES[name][0], "unknown" if s is None else f"{s:,.1f}",
+            (words.category(name, s)[0], "unknown" if s is None else words.amount(s),
              words.share(None if s is None or not run.wall_s else s / run.wall_s))
             for name, s in categories(run)
             if s != 0
@@ -153,7 +142,6 @@ def _run(run: Run) -> Iterator[str]:
     )  # fmt: skip
     yield from _losses(run)
     yield from _attempts(run)
-    yield from _incidents(run)
 
 
 def _losses(run: Run) -> Iterator[str]:
@@ -164,13 +152,13 @@ def _losses(run: Run) -> Iterator[str]:
     yield ""
     causes = answer([run]).causes
     rows = [
-        (plain(c.title), f"{c.n_incidents:,}" if c.cause == "incident" else "",
-         words.duration(c.seconds), words.number(c.gpu_hours), f"{c.share:.4f}")
+        (plain(c.title), f"{c.n_incidents:,}" if c.n_incidents else "",
+         words.duration(c.seconds), words.number(c.gpu_hours), words.ratio(c.share, 4))
         for c in causes
     ]  # fmt: skip
     rows.append(("1 - TOR", "", words.duration(lost_s(run)),
-                 words.number(gpu_hours(run.losses)), f"{1 - run.tor_low:.4f}"))  # fmt: skip
-    yield from _table(("cause", "incidents", "time", "GPU-hours", "share"), rows)
+                 words.number(gpu_hours(run.losses)), words.ratio(1 - run.tor_low, 4)))  # fmt: skip
+    yield from table(("cause", "incidents", "time", "GPU-hours", "share"), rows)
 
 
 def _attempts(run: Run) -> Iterator[str]:
@@ -192,7 +180,7 @@ def _attempts(run: Run) -> Iterator[str]:
         )
         for a in run.attempts[:MAX_ROWS]
     ]  # fmt: skip
-    yield from _table(header, rows)
+    yield from table(header, rows)
 
 
 def _incidents(run: Run) -> Iterator[str]:
@@ -212,20 +200,13 @@ def _incident(i: Incident, number: int) -> Iterator[str]:
     )
     suspects = ", ".join(code(name) for name in [*i.nodes, *i.gpus][:6]) or "none named"
     yield (
-        f"   - cost {words.duration(i.total_s)} ({words.duration(i.lost_s)} redone, "
-        f"{words.number(i.lost_steps)} steps; {words.duration(i.recovery_s)} recovery), "
-        f"{_gpu_hours(i.gpu_hours)}; suspects: {suspects}"
+        f"   - cost {words.duration(i.total_s)} ({words.cost(i)}), "
+        f"{words.number(i.lost_steps)} steps lost, {words.gpu_hours(i.gpu_hours)}; "
+        f"suspects: {suspects}"
     )
     for e in i.evidence:
-        kind = "root" if e.is_root else plain(e.role)
-        yield f"   - {kind} {code(f'{e.file}:{e.line}')} {code(e.message or e.signature_id or '-')}"
-    rest = (i.n_evidence or 0) - sum(e.count or 1 for e in i.evidence)
-    if rest > 0:
-        yield f"   - and {rest:,} more: {code(f'wallsplit show incident:{i.incident_id}')}"
-
-
-def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    yield f"| {' | '.join(header)} |"
-    yield f"|{' --- |' * len(header)}"
-    for row in rows:
-        yield f"| {' | '.join(row)} |"
+        kind = words.role(e.role, is_root=e.is_root, confidence=i.confidence)
+        said = code(e.message or e.signature_id or "-")
+        yield f"   - {plain(kind)} {code(f'{e.file}:{e.line}')} {said}"
+    if more := words.more_evidence(i):
+        yield f"   - {more}: {code(f'wallsplit show incident:{i.incident_id} --lake LAKE')}"

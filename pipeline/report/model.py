@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+import hashlib
+import re
+from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
+
+from pipeline.errors import OutputError
 
 UNEXPLAINED_LIMIT = 0.005
 """Above this unexplained share of the wall clock TOR is given as an interval."""
@@ -29,6 +33,7 @@ class DataQuality(msgspec.Struct, frozen=True, kw_only=True):
     reject_share: float | None
     coverage: float | None
     warnings: list[str]
+    unread_training_logs: list[str]
 
 
 class Prediction(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,6 +111,7 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True):
     n_attempts: int | None
     confidence: str
     n_evidence: int | None
+    n_evidence_lines: int
     summary: str | None
     evidence: list[Evidence] = []
 
@@ -152,6 +158,7 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     file: str | None
     log_rule: str | None
     log_confidence: float | None
+    clock_offset_s: float | None
 
 
 class Checkpoints(msgspec.Struct, frozen=True, kw_only=True):
@@ -229,8 +236,28 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
     rule: str | None
 
 
+class Choice(msgspec.Struct, frozen=True, kw_only=True):
+    """Which runs a report is about: a run (id or name), a cluster, those that overlap a window.
+
+    The window is [since, until); what is None leaves none out.
+    """
+
+    run: str | None = None
+    cluster: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the report is about every run of the lake."""
+        return self == Choice()
+
+
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that the pages show. `timelines` (segments per run id) is not part of the JSON."""
+    """Everything that the pages show; `why_empty` and `timelines` are not part of the JSON.
+
+    `why_empty` says why there are no runs; `timelines` holds the segments of each run id.
+    """
 
     generated_at: datetime
     window: Window
@@ -240,6 +267,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     failure_rates: list[dict[str, object]] = []
     fits: list[dict[str, object]] = []
     predictions: list[dict[str, object]] = []
+    choice: Choice = Choice()
+    why_empty: list[str] = []
     timelines: dict[str, list[Segment]] = {}
 
     def to_json(self) -> str:
@@ -266,15 +295,54 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
         return to_terminal(self)
 
-    def write(self, folder: Path) -> Path:
-        """The path of report.html, written to `folder` beside report.md and report.json.
+    @property
+    def file_stem(self) -> str:
+        """`report` of a whole lake; a name for each choice of runs, so that none replaces another.
 
-        Each file is replaced in one step, so that a reader never sees half a report.
+        `report-run-3384dc42bbf605d7`, `report-since-20260201T000000Z`.
         """
-        folder.mkdir(parents=True, exist_ok=True)
-        texts = {"json": self.to_json(), "md": self.to_markdown(), "html": self.to_html()}
-        for suffix, text in texts.items():
-            new = folder / f".report.{suffix}.new"
-            new.write_text(text if text.endswith("\n") else text + "\n", encoding="utf-8")
-            new.replace(folder / f"report.{suffix}")
+        parts = ["report"]
+        if self.choice.run is not None:
+            ids = [run.run_id for run in self.runs]
+            parts.append(ids[0] if len(ids) == 1 else _as_file_name(self.choice.run))
+        for word, at in (("since", self.choice.since), ("until", self.choice.until)):
+            if at is not None:
+                parts.append(f"{word}-{at.astimezone(UTC):%Y%m%dT%H%M%SZ}")
+        return "-".join(parts)
+
+    def text(self, form: str) -> str:
+        """The report as `json`, `md` or `html`, with a newline at its end."""
+        pages = {"json": self.to_json, "md": self.to_markdown, "html": self.to_html}
+        text = pages[form]()
+        return text if text.endswith("\n") else text + "\n"
+
+    def write(self, folder: Path) -> Path:
+        """The path of report.html, written to `folder` beside report.md and report.json."""
+        for form in ("json", "md", "html"):
+            write_whole(folder / f"report.{form}", self.text(form))
         return folder / "report.html"
+
+
+def _as_file_name(name: str) -> str:
+    """A name that any file system takes, told apart from other names that look like it then."""
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "_", name)[:80]
+    digest = hashlib.blake2b(name.encode("utf-8", "replace"), digest_size=4).hexdigest()
+    return plain if plain == name else f"{plain}-{digest}"
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file in one step, so that a reader never sees half of it; OutputError."""
+    if path.is_dir():
+        raise OutputError(f"{path} is a folder; expected the name of a file to write")
+    new = path.with_name(f".{path.name}.new")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists() and not path.is_file():  # a pipe or a device
+            path.write_text(text, encoding="utf-8")
+            return
+        new.write_text(text, encoding="utf-8")
+        new.replace(path)
+    except OSError as error:
+        raise OutputError(
+            f"cannot write {path}: {error.strerror}; expected a place that this user may change"
+        ) from error

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipeline.report import words
-from pipeline.report.model import UNEXPLAINED_LIMIT, DataQuality, Run
+from pipeline.report.model import UNEXPLAINED_LIMIT, Choice, DataQuality, Run
+from pipeline.step_words import looks_like_training
 
 if TYPE_CHECKING:
     import duckdb
 
+OF_WHOLE_LAKE = "the counts and the warnings about files and accounting are those of the whole lake"
 MIN_HEALTHY_STEPS = 30
 """Fewer healthy steps than this make a reference step time doubtful."""
 MAX_TIME_ERROR_S = 60.0
@@ -18,7 +21,6 @@ MAX_TIME_ERROR_SHARE = 0.01
 """A step time known less well than this, in seconds or of the wall clock, is warned about."""
 MIN_SUGGESTED = 0.5
 """Links of less confidence speak against a connection, and are not suggested."""
-_NAMES_SHOWN = 3
 
 _TOTALS = """
 select
@@ -66,6 +68,43 @@ where f.dialect is not null and f.file_id not in (
 order by f.path
 """
 
+_NO_RUN = """
+-- why attempts of the accounting are in no run, in the order of the reasons; is_normal: so are
+-- all jobs of that kind
+with reasons as (
+    select
+        a.job_id, a.state, a.start_at, a.attempt_id,
+        case
+            when a.end_kind = 'revoked' then 6
+            when a.start_at is null and a.end_kind = 'open' then 4
+            when a.start_at is null or a.never_started then 5
+            when a.n_gpus is null then 1
+            when a.n_gpus = 0 then 3
+            else 2
+        end as reason
+    from attempt as a
+    anti join run_attempt as r using (attempt_id)
+    where a.scheduler is not null
+)
+
+select
+    reason, reason >= 3 as is_normal, count(*) as n_jobs,
+    list(coalesce(job_id, attempt_id) || coalesce(' (' || state || ')', '')
+        order by start_at desc nulls last, attempt_id)[:3] as jobs
+from reasons
+group by all
+order by reason
+"""
+
+_WHY_NO_RUN = {
+    1: "without a log, and without a GPU count in the accounting (collect AllocTRES)",
+    2: "without a log, an end or ElapsedRaw to show how long it was",
+    3: "without GPUs, and without a log",
+    4: "waiting in the queue",
+    5: "never started",
+    6: "taken over by another cluster",
+}
+
 _SUGGESTED = """
 select distinct
     a.run_id as earlier, b.run_id as later, l.rule, l.confidence::double as confidence, l.evidence
@@ -77,9 +116,28 @@ where not l.is_used and l.confidence >= $least and a.run_id <> b.run_id
 order by confidence desc, earlier, later, l.rule, l.evidence
 """
 
+_WITHOUT_DIALECT = """
+select path, compression, n_bytes
+from file
+where format = 'text' and dialect is null and status in ('parsed', 'truncated')
+order by path
+"""
+
+_LOST_DIALECT = """
+-- logs that user dialects once read, and whose steps nothing reads now
+select f.path
+from file as f
+join newest_file as n using (file_id)
+semi join (
+    select file_id from raw_file where json_extract_string(sniff, '$.dialects') is not null
+) as once on once.file_id = f.file_id
+where f.dialect is null and json_extract_string(n.sniff, '$.dialects') is null
+order by f.path
+"""
+
 _ASSUMED_ZONE = """
 select f.path
-from raw_file as f
+from newest_file as f
 semi join (
     select file_id from raw_train_event
     where stamp_kind in ('local', 'local_no_year', 'time_of_day')
@@ -90,18 +148,20 @@ semi join (
     select file_id from raw_accounting_row
     where stamp_kind in ('local', 'local_no_year', 'time_of_day')
 ) as stamped on stamped.file_id = f.file_id
-qualify row_number() over (partition by f.file_id order by f.batch desc) = 1
-    and f.timezone is null
+where f.timezone is null
 order by f.path
 """
 
 
-def data_quality(con: duckdb.DuckDBPyConnection, runs: Sequence[Run]) -> DataQuality:
+def data_quality(
+    con: duckdb.DuckDBPyConnection, runs: Sequence[Run], choice: Choice
+) -> DataQuality:
     """Counts over every file of the lake; warnings about its files and about `runs`.
 
     reject_share = rejects / claimed_lines; coverage = claimed_lines / lines; null without lines.
     """
     files, n_bytes, lines, claimed, rejects = con.sql(_TOTALS).fetchall()[0]
+    unread = _unread_training_logs(con)
     return DataQuality(
         files=files,
         bytes=n_bytes,
@@ -110,40 +170,74 @@ def data_quality(con: duckdb.DuckDBPyConnection, runs: Sequence[Run]) -> DataQua
         rejects=rejects,
         reject_share=rejects / claimed if claimed else None,
         coverage=claimed / lines if lines else None,
-        warnings=[*_about_files(con), *_about_accounting(con, runs), *_about_links(con, runs),
-                  *_about_runs(runs)],
+        warnings=[*_about_scope(choice), *_about_files(con, unread),
+                  *_about_accounting(con, runs), *_about_links(con, runs), *_about_runs(runs)],
+        unread_training_logs=unread,
     )  # fmt: skip
 
 
-def _about_files(con: duckdb.DuckDBPyConnection) -> Iterator[str]:
+def _about_scope(choice: Choice) -> Iterator[str]:
+    if not choice.is_whole:
+        yield OF_WHOLE_LAKE
+
+
+def jobs_without_run(con: duckdb.DuckDBPyConnection, *, with_normal: bool) -> list[str]:
+    """Jobs that no run counts, a text per reason; `with_normal`: also queued, CPU-only ones ..."""
+    return [
+        f"{words.counted(n, 'job')} in no run, {_WHY_NO_RUN[reason]}: {words.some(jobs, n=n)}"
+        for reason, is_normal, n, jobs in con.sql(_NO_RUN).fetchall()
+        if with_normal or not is_normal
+    ]
+
+
+def _about_files(con: duckdb.DuckDBPyConnection, unread: Sequence[str]) -> Iterator[str]:
     troubled: dict[str, list[str]] = {}
     for status, path, detail in con.sql(_TROUBLED_FILES).fetchall():
         troubled.setdefault(status, []).append(f"{path} ({detail})" if detail else path)
     for status, paths in troubled.items():
-        yield f"{words.counted(len(paths), 'file')} {status}: {_some(paths)}"
+        yield f"{words.counted(len(paths), 'file')} {status}: {words.some(paths)}"
     for reason, n, example in con.sql(_REJECTS).fetchall():
         yield f"{words.counted(n, 'record')} rejected: {reason}, e.g. {example}"
     unplaced = [path for (path,) in con.sql(_UNPLACED_LOGS).fetchall()]
     if unplaced:
-        yield (
-            f"{words.counted(len(unplaced), 'log')} with step lines belong to no attempt and are "
-            f"left out: {_some(unplaced)}"
-        )
+        logs = words.counted(len(unplaced), "log")
+        yield f"left out, no attempt fits {logs} with step lines: {words.some(unplaced)}"
+    if unread:
+        yield words.unread_training(unread)
     # only a lake knows raw facts; tables given by hand do not
-    if ("raw_file",) in con.sql("show tables").fetchall():
+    if ("newest_file",) in con.sql("show tables").fetchall():
+        if lost := [path for (path,) in con.sql(_LOST_DIALECT).fetchall()]:
+            yield (
+                f"{words.counted(len(lost), 'log')} once read with dialects of your own, and now "
+                f"without: {words.some(lost)}; name their folder with --dialects or in --config"
+            )
         assumed = [path for (path,) in con.sql(_ASSUMED_ZONE).fetchall()]
         if assumed:
             yield (
                 f"times without zone are read as UTC in {words.counted(len(assumed), 'file')}: "
-                f"{_some(assumed)}; name the zone with --timezone if that is wrong"
+                f"{words.some(assumed)}; name the zone with --timezone if that is wrong"
             )
+
+
+def _unread_training_logs(con: duckdb.DuckDBPyConnection) -> list[str]:
+    """Paths of logs that look like training and whose steps no dialect reads.
+
+    The tables do not keep lines that nothing claimed, so the logs themselves are looked at, where
+    they still stand.
+    """
+    return [
+        path
+        for path, compression, n_bytes in con.sql(_WITHOUT_DIALECT).fetchall()
+        if looks_like_training(Path(path), compression or None, n_bytes)
+    ]
 
 
 def _about_accounting(con: duckdb.DuckDBPyConnection, runs: Sequence[Run]) -> Iterator[str]:
     without = [_name(r) for r in runs if any(a.scheduler is None for a in r.attempts)]
     if without:
+        count = words.counted(len(without), "run")
         yield (
-            f"accounting rows missing for {words.counted(len(without), 'run')}: {_some(without)}; "
+            f"accounting rows missing for {count}: {words.some(without)}; "
             "attempts begin and end with their logs, nodes and states are unknown"
         )
     restarted = [
@@ -153,13 +247,14 @@ def _about_accounting(con: duckdb.DuckDBPyConnection, runs: Sequence[Run]) -> It
     if restarted:
         yield (
             f"accounting was taken without --duplicates, earlier attempts are missing: job "
-            f"{_some(restarted)}"
+            f"{words.some(restarted)}"
         )
+    yield from jobs_without_run(con, with_normal=False)
     orphans = [job for (job,) in con.sql(_ORPHAN_STEPS).fetchall()]
     if orphans:
         yield (
             f"accounting steps without the row of their job: "
-            f"{words.counted(len(orphans), 'job')} ({_some(orphans)})"
+            f"{words.counted(len(orphans), 'job')} ({words.some(orphans)})"
         )
     runaway = [
         f"{_name(run)} (job {attempt.job_id})"
@@ -168,33 +263,41 @@ def _about_accounting(con: duckdb.DuckDBPyConnection, runs: Sequence[Run]) -> It
         if attempt.is_runaway
     ]
     if runaway:
-        yield f"accounting says RUNNING long after the time limit: {_some(runaway)}"
+        yield f"accounting says RUNNING long after the time limit: {words.some(runaway)}"
 
 
 def _about_links(con: duckdb.DuckDBPyConnection, runs: Sequence[Run]) -> Iterator[str]:
     doubtful = [
-        f"{launch.file} ({launch.log_rule}, {launch.log_confidence:.2f})"
+        f"{launch.file} ({launch.log_rule}, {words.ratio(launch.log_confidence, 2)})"
         for run in runs
         for launch in run.launches
         if launch.log_confidence is not None and launch.log_confidence < 0.85
     ]
     if doubtful:
-        yield f"logs put to their attempt with doubt: {_some(list(dict.fromkeys(doubtful)))}"
+        yield f"logs put to their attempt with doubt: {words.some(list(dict.fromkeys(doubtful)))}"
+    moved = [
+        f"{launch.file} ({words.change(launch.clock_offset_s)})"
+        for run in runs
+        for launch in run.launches
+        if launch.clock_offset_s
+    ]
+    if moved:
+        yield f"clocks of logs moved to fit their allocation: {words.some(moved)}"
     if not runs:
         return
     parameters: dict[str, object] = {"runs": [r.run_id for r in runs], "least": MIN_SUGGESTED}
     rows = con.sql(_SUGGESTED, params=parameters).fetchall()
     suggested = [
-        f"{earlier} and {later} ({evidence}, {rule} {confidence:.2f})"
+        f"{earlier} and {later} ({evidence}, {rule} {words.ratio(confidence, 2)})"
         for earlier, later, rule, confidence, evidence in rows
     ]
     if suggested:
-        yield f"kept apart, but perhaps one run: {_some(suggested)}"
+        yield f"kept apart, but perhaps one run: {words.some(suggested)}"
 
 
 def _about_runs(runs: Sequence[Run]) -> Iterator[str]:
     def those(names: list[str]) -> str:
-        return f"{words.counted(len(names), 'run')}: {_some(names)}"
+        return f"{words.counted(len(names), 'run')}: {words.some(names)}"
 
     if found := [_name(r) for r in runs if r.is_open]:
         yield f"not ended when the logs were taken, counted up to the last evidence: {those(found)}"
@@ -223,6 +326,15 @@ def _about_runs(runs: Sequence[Run]) -> Iterator[str]:
     ]:
         yield f"step times are known only roughly: {those(found)}"
     if found := [
+        f"{_name(r)} ({words.duration(-r.segments_s.slow)})"
+        for r in runs
+        if r.segments_s.slow is not None and r.segments_s.slow < 0
+    ]:
+        yield (
+            f"steps were faster than the reference step time, so slow is negative, a gain: "
+            f"{those(found)}"
+        )
+    if found := [
         f"{_name(r)} ({words.duration(r.segments_s.uncommitted)})"
         for r in runs
         if r.segments_s.uncommitted > 0
@@ -237,9 +349,3 @@ def _is_imprecise(run: Run) -> bool:
 
 def _name(run: Run) -> str:
     return run.run_id if run.name is None else f"{words.run_name(run)} [{run.run_id}]"
-
-
-def _some(names: list[str]) -> str:
-    """The first names, and how many more there are."""
-    more = len(names) - _NAMES_SHOWN
-    return ", ".join(names[:_NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")

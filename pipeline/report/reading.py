@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from pipeline.errors import UsageError
-from pipeline.report import questions
+from pipeline.report import questions, words
 from pipeline.report.model import (
     Attempt,
     Checkpoints,
+    Choice,
     Evidence,
     Incident,
     Launch,
@@ -23,7 +24,7 @@ from pipeline.report.model import (
     SegmentSeconds,
     Window,
 )
-from pipeline.report.quality import data_quality
+from pipeline.report.quality import data_quality, jobs_without_run
 from pipeline.rows import plain_rows
 
 if TYPE_CHECKING:
@@ -33,42 +34,31 @@ T = TypeVar("T")
 Row = dict[str, object]
 
 
-class Choice(msgspec.Struct, frozen=True, kw_only=True):
-    """Which runs a report is about: one run (id or name), and those that overlap [since, until)."""
+def build(lake: Path, choice: Choice | None = None, generated_at: datetime | None = None) -> Report:
+    """The report of a lake: all runs, or those chosen; UsageError if the run is unknown.
 
-    run: str | None = None
-    since: datetime | None = None
-    until: datetime | None = None
-
-
-def build(
-    lake: Path,
-    run: str | None = None,
-    since: datetime | None = None,
-    until: datetime | None = None,
-    generated_at: datetime | None = None,
-) -> Report:
-    """The report of a lake: all runs, or those chosen; UsageError if `run` is unknown.
-
-    Runs that overlap [since, until) are counted whole. `generated_at` is now where not given.
+    Runs that overlap the window are counted whole. `generated_at` is now where not given.
     """
     from pipeline import database
 
     con = database.connect(lake)
     try:
-        return build_from(
-            con, Choice(run=run, since=since, until=until), generated_at or datetime.now(UTC)
-        )
+        return build_from(con, choice or Choice(), generated_at or datetime.now(UTC))
     finally:
         con.close()
 
 
 def build_from(con: duckdb.DuckDBPyConnection, choice: Choice, generated_at: datetime) -> Report:
     """The report of the tables on a connection; the same tables give the same report."""
-    rows = _ask(
+    rows = ask(
         con,
         questions.RUN,
-        {"run": choice.run, "since": choice.since, "until": choice.until},
+        {
+            "run": choice.run,
+            "cluster": choice.cluster,
+            "since": choice.since,
+            "until": choice.until,
+        },
     )
     if choice.run is not None and not rows:
         raise UsageError(_unknown_run(con, choice))
@@ -81,10 +71,12 @@ def build_from(con: duckdb.DuckDBPyConnection, choice: Choice, generated_at: dat
             end=choice.until or max((r.end_at for r in runs), default=None),
         ),
         clusters=sorted({r.cluster for r in runs if r.cluster is not None}),
-        data_quality=data_quality(con, runs),
+        data_quality=data_quality(con, runs, choice),
         runs=runs,
         failure_rates=_of_the_lake(con, choice, "failure_rate"),
         fits=_of_the_lake(con, choice, "distribution_fit"),
+        choice=choice,
+        why_empty=[] if runs else _why_empty(con),
         timelines={r.run_id: parts.timeline(r.run_id) for r in runs},
     )
 
@@ -102,7 +94,7 @@ class _Parts:
 
     def __init__(self, con: duckdb.DuckDBPyConnection, run_ids: list[str]) -> None:
         def by_run(question: str) -> dict[str, list[Row]]:
-            return _grouped(_ask(con, question, {"runs": run_ids}) if run_ids else [], "run_id")
+            return grouped(ask(con, question, {"runs": run_ids}) if run_ids else [], "run_id")
 
         self._seconds = by_run(questions.SEGMENT_SECONDS)
         self._losses = by_run(questions.LOSS)
@@ -111,8 +103,8 @@ class _Parts:
         self._checkpoints = by_run(questions.CHECKPOINT)
         self._incidents = by_run(questions.INCIDENT)
         self._segments = by_run(questions.SEGMENT)
-        evidence = _ask(con, questions.EVIDENCE, {"runs": run_ids}) if run_ids else []
-        self._evidence = _grouped(evidence, "incident_id")
+        evidence = ask(con, questions.EVIDENCE, {"runs": run_ids}) if run_ids else []
+        self._evidence = grouped(evidence, "incident_id")
 
     def run(self, row: Row) -> Run:
         """One run with all its parts."""
@@ -120,17 +112,17 @@ class _Parts:
         seconds = self._seconds[run_id][0]
         saves = self._checkpoints.get(run_id, [{}])[0]
         incidents = [
-            {**i, "evidence": _records(self._evidence.get(str(i["incident_id"]), []), Evidence)}
+            {**i, "evidence": records(self._evidence.get(str(i["incident_id"]), []), Evidence)}
             for i in self._incidents.get(run_id, [])
         ]
         whole = {
             **row,
             "tor_predicted": None,
             "segments_s": msgspec.convert(seconds, SegmentSeconds),
-            "losses": _records(self._losses.get(run_id, []), Loss),
-            "attempts": _records(self._attempts.get(run_id, []), Attempt),
-            "launches": _records(self._launches.get(run_id, []), Launch),
-            "incidents": _records(incidents, Incident),
+            "losses": records(self._losses.get(run_id, []), Loss),
+            "attempts": records(self._attempts.get(run_id, []), Attempt),
+            "launches": records(self._launches.get(run_id, []), Launch),
+            "incidents": records(incidents, Incident),
             "checkpoints": Checkpoints(
                 n_saves=_count(saves, "n_saves"),
                 n_durable=_count(saves, "n_durable"),
@@ -144,7 +136,7 @@ class _Parts:
 
     def timeline(self, run_id: str) -> list[Segment]:
         """The segments of a run in the order of time."""
-        return _records(self._segments.get(run_id, []), Segment)
+        return records(self._segments.get(run_id, []), Segment)
 
 
 def _count(row: Row, name: str) -> int:
@@ -152,26 +144,44 @@ def _count(row: Row, name: str) -> int:
     return msgspec.convert(row.get(name, 0), int)
 
 
-def _ask(con: duckdb.DuckDBPyConnection, question: str, parameters: Row) -> list[Row]:
+def ask(con: duckdb.DuckDBPyConnection, question: str, parameters: Row) -> list[Row]:
+    """The rows that answer a question."""
     rows: list[Row] = con.sql(question, params=parameters).to_arrow_table().to_pylist()
     return rows
 
 
-def _grouped(rows: list[Row], key: str) -> dict[str, list[Row]]:
+def grouped(rows: list[Row], key: str) -> dict[str, list[Row]]:
+    """Rows by the text of one column, in their order."""
     groups: dict[str, list[Row]] = {}
     for row in rows:
         groups.setdefault(str(row[key]), []).append(row)
     return groups
 
 
-def _records(rows: list[Row], kind: type[T]) -> list[T]:
+def records(rows: list[Row], kind: type[T]) -> list[T]:
+    """Rows as records of a kind; a column that it does not have is left out."""
     return msgspec.convert(rows, list[kind])  # type: ignore[valid-type]  # a type made at run time
 
 
 def _unknown_run(con: duckdb.DuckDBPyConnection, choice: Choice) -> str:
-    known = con.sql(
-        "select run_id, name from run order by start_at desc, run_id limit 10"
-    ).fetchall()
-    names = ", ".join(f"{run_id} ({name})" for run_id, name in known) or "none"
     when = " in that window" if choice.since or choice.until else ""
+    names = "; ".join(_newest_runs(con)) or "none"
     return f"no run {choice.run!r}{when}; expected a run id or name, the newest are: {names}"
+
+
+def _why_empty(con: duckdb.DuckDBPyConnection) -> list[str]:
+    """Why a report shows no run: the window misses them, or no job and no log makes one."""
+    if newest := _newest_runs(con):
+        n_runs = words.counted(con.table("run").count("*").fetchall()[0][0], "run")
+        return [f"no run fits; the lake has {n_runs}, the newest are:", *newest]
+    if left_out := jobs_without_run(con, with_normal=True):
+        return left_out
+    return ["the logs show neither jobs nor training steps"]
+
+
+def _newest_runs(con: duckdb.DuckDBPyConnection) -> list[str]:
+    return [
+        f"{run_id}{'' if name is None else f' ({name})'}, {words.moment(start_at)} to "
+        f"{words.moment(end_at)} UTC"
+        for run_id, name, start_at, end_at in con.sql(questions.NEWEST_RUNS).fetchall()
+    ]

@@ -26,13 +26,21 @@ class Cause:
     @property
     def title(self) -> str:
         """The cause in words."""
-        return words.cause(self.cause, self.type)
+        return words.cause(self.cause, self.type, self.seconds)
+
+    @property
+    def category(self) -> str:
+        """The category whose colour stands for the cause."""
+        return "recovery" if self.cause == "incident" else self.cause
 
     @property
     def story(self) -> str:
         """How often it struck and what the time went into."""
         if self.cause != "incident":
-            return words.CATEGORIES[self.cause][1] if self.cause in words.CATEGORIES else ""
+            is_known = self.cause in words.CATEGORIES
+            meaning = words.category(self.cause, self.seconds)[1] if is_known else ""
+            struck = words.counted(self.n_incidents, "incident") if self.n_incidents else ""
+            return ", ".join(part for part in (struck, meaning) if part)
         parts = [words.counted(self.n_incidents, "incident")]
         if self.n_hangs:
             parts = [f"{parts[0]}, of which {words.counted(self.n_hangs, 'hang')}"]
@@ -64,6 +72,33 @@ class Answer:
     def tor(self) -> str:
         """TOR as text."""
         return words.tor(self.tor_low, self.tor_high, self.has_interval)
+
+    @property
+    def lost(self) -> str:
+        """What was lost of the wall clock, as text."""
+        return words.lost(self.lost_s, self.wall_s)
+
+    @property
+    def worst(self) -> tuple[Cause, ...]:
+        """The causes to name first."""
+        return tuple(c for c in self.causes if c.seconds > 0)[: words.CAUSES_SHOWN]
+
+    @property
+    def others(self) -> tuple[Cause, ...]:
+        """The causes of further losses."""
+        return tuple(c for c in self.causes if c.seconds > 0)[words.CAUSES_SHOWN :]
+
+    @property
+    def gain(self) -> str | None:
+        """What steps faster than the reference gave back, as a sentence; None if they did not."""
+        gains = [c for c in self.causes if c.seconds < 0]
+        if not gains:
+            return None
+        gained, part = -sum(c.seconds for c in gains), -sum(c.share for c in gains)
+        return (
+            f"{gains[0].title}: {words.duration(gained)} gained "
+            f"({words.share(part)} of the wall clock), set against the losses."
+        )
 
 
 def answer(runs: list[Run]) -> Answer:

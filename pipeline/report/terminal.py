@@ -8,26 +8,30 @@ from pipeline.report.summary import answer, lost_s, worst_first
 from pipeline.rows import harmless
 
 _RUNS_SHOWN = 10
-_CAUSES_SHOWN = 3
 
 
 def to_terminal(report: Report) -> str:
     """TOR, hours lost and top causes of all runs, then of the runs that lost most."""
     if not report.runs:
-        return "no runs: the logs show neither jobs nor training steps"
+        return "\n".join(["no runs", *(f"  {harmless(reason)}" for reason in report.why_empty)])
     total = answer(report.runs)
     n_known = total.n_runs - total.n_runs_without_tor
     headline = (
-        f"TOR {total.tor}: {words.duration(total.lost_s)} of {words.duration(total.wall_s)} lost "
-        f"in {words.counted(n_known, 'run')}, {words.counted(total.n_incidents, 'incident')}"
+        f"TOR {total.tor}: {total.lost} in {words.counted(n_known, 'run')}, "
+        f"{words.counted(total.n_incidents, 'incident')}"
     )
     if total.tor_low is None:
-        headline = f"TOR unknown: no usable step times in {words.counted(total.n_runs, 'run')}"
+        headline = (
+            f"TOR unknown: no usable step times in {words.counted(total.n_runs, 'run')}, "
+            f"{words.counted(total.n_incidents, 'incident')}"
+        )
     lines = [headline]
-    for cause in total.causes[:_CAUSES_SHOWN]:
+    for cause in total.worst:
         story = f"  ({cause.story})" if cause.story else ""
         cost = f"{words.share(cause.share):>6}  {words.duration(cause.seconds):>12}"
         lines.append(f"  {cost}  {cause.title}{story}")
+    if total.gain:
+        lines.append(f"  {total.gain}")
     for run in worst_first(report)[:_RUNS_SHOWN]:
         tor = words.tor(run.tor_low, run.tor_high, run.has_interval)
         lines.append(

@@ -85,7 +85,7 @@ def timeline(run: Run, segments: Sequence[Segment], numbers: dict[str, int]) -> 
     drawn = list(bars(segments, run.start_at, run.wall_s))
     n_merged = sum(b.n for b in drawn if b.n > 1)
     share = ", ".join(
-        f"{words.CATEGORIES[name][0].lower()} {words.share(seconds / run.wall_s)}"
+        f"{words.category(name, seconds)[0].lower()} {words.share(seconds / run.wall_s)}"
         for name, seconds in categories(run)
         if seconds and run.wall_s
     )
@@ -145,7 +145,9 @@ def _tooltip(bar: Bar, numbers: dict[str, int]) -> Iterator[str]:
     yield words.duration(s.duration_s)
     yield f"{words.moment(s.start_at)} to {words.moment(s.end_at)}"
     if s.category == "productive":
-        speed = "unknown" if s.performance_ratio is None else f"{s.performance_ratio:.3f}"
+        speed = "unknown" if s.performance_ratio is None else words.ratio(s.performance_ratio)
+        if (s.performance_ratio or 0) > 1:
+            speed += ", faster than the reference"
         yield f"speed r = {speed}"
     if s.incident_id in numbers:
         yield f"cause: incident {numbers[s.incident_id]}"
