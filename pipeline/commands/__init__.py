@@ -18,6 +18,7 @@ from pipeline.commands import (
     run,
     schema,
     show,
+    simulate,
     split,
     sql,
 )
@@ -35,4 +36,5 @@ COMMANDS: dict[str, ModuleType] = {
     "report": report,
     "show": show,
     "check": check,
+    "simulate": simulate,
 }
