@@ -27,6 +27,8 @@ class Dialect:
     load_begin: tuple[str, ...] = ()
     loaded: tuple[str, ...] = ()
     ready: tuple[str, ...] = ()
+    resumed: tuple[str, ...] = ()
+    bar_begin: str = ""
     evaluation_begin: tuple[str, ...] = ()
     evaluation_end: tuple[str, ...] = ()
     save_begin: tuple[str, ...] = ()

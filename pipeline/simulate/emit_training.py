@@ -75,12 +75,13 @@ class LaunchWriter:
 
     def lines(self) -> list[Line]:
         """All that rank 0 prints, without what comes of its end."""
+        marks = dict(self._launch.marks)
         for name, us in self._launch.marks:
-            self._say(name, us)
+            self._say(name, us, load_s=(us - marks.get("load_begin", us)) / US_PER_S)
             if name == "initialised" and not self._launch.resume_step:
                 self._say("fresh", us)
             if name == "ready":
-                self._bar_us = us
+                self._begin_bar(us)
         for item in self._launch.items:
             if isinstance(item, Steps):
                 self._steps(item)
@@ -101,6 +102,19 @@ class LaunchWriter:
             return
         given = self._values(us) | values
         self._lines += [Line(us, t.format_map(given) + "\n") for t in templates]
+
+    def _begin_bar(self, us: int) -> None:
+        self._bar_us = us
+        if self._launch.resume_step:
+            self._say("resumed", us)
+        if self._dialect.bar_begin:
+            step = self._launch.resume_step
+            values = self._values(us) | self._progress(step)
+            self._lines.append(Line(us, self._dialect.bar_begin.format_map(values)))
+
+    def _progress(self, step: int) -> dict[str, Any]:
+        total = max(self._run.total_steps, 1)
+        return {"percent": 100 * step // total, "bar": ("#" * (10 * step // total)).ljust(10)}
 
     def _values(self, us: int) -> dict[str, Any]:
         spec = self._run.spec
@@ -140,13 +154,13 @@ class LaunchWriter:
         total = self._run.total_steps
         elapsed_s = (us - self._bar_us) // US_PER_S
         left_s = round((total - step) * mean_us / US_PER_S)
-        values = self._values(us) | {
+        values = self._values(us) | self._progress(step) | {
             "step": step, "samples": step * spec.steps.global_batch, "ms": mean_us / 1000,
             "seconds": mean_us / US_PER_S, "loss": _loss(step), "grad": 0.3 + _loss(step) / 20,
             "tps": spec.steps.global_batch * 4096 * US_PER_S / mean_us / self._world,
             "elapsed": _clock(elapsed_s), "remaining": _clock(left_s),
-            "percent": 100 * step // max(total, 1), "bar": ("#" * (10 * step // max(total, 1))
-                                                            ).ljust(10),
+            "tokens": step * spec.steps.global_batch * 2048,
+            "rate_samples": spec.steps.global_batch * US_PER_S / mean_us,
             "rate": f"{mean_us / US_PER_S:5.2f}s/it" if mean_us > US_PER_S
             else f"{US_PER_S / mean_us:5.2f}it/s",
         }  # fmt: skip

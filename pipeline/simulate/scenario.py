@@ -13,6 +13,7 @@ from pathlib import Path
 from zoneinfo import available_timezones
 
 from pipeline.errors import UsageError
+from pipeline.simulate.dialects import load_dialects
 from pipeline.simulate.laws import Law
 from pipeline.simulate.settings import Reader, section, setting
 from pipeline.simulate.stories import load_stories
@@ -339,13 +340,15 @@ def contradictions(scenario: Scenario) -> list[str]:
 
 
 def _contradictions_of(run: Run, scenario: Scenario) -> list[str]:
-    dialects = dialect_names()
+    dialects = load_dialects()
+    dialect = dialects.get(run.logs.dialect)
     wrong = {
         "needs more nodes than the cluster has":
             run.nodes + run.hot_spares > scenario.cluster.nodes,
         "min_nodes is above nodes": run.min_nodes > run.nodes,
-        f"dialect {run.logs.dialect!r} is none of {', '.join(dialects)}":
-            run.logs.dialect not in dialects,
+        f"dialect {run.logs.dialect!r} is none of {', '.join(sorted(dialects))}": dialect is None,
+        f"dialect {run.logs.dialect!r} tells of no background saves":
+            run.checkpoint.is_async and dialect is not None and not dialect.committed,
         "exit_before_s is not below time_limit_s": 0 < run.time_limit_s <= run.exit_before_s,
         "exit_before_s needs time_limit_s": run.exit_before_s > 0 and not run.time_limit_s,
         'ending = "fail" needs a failure': run.ending is Ending.FAIL and not scenario.failure,
@@ -378,10 +381,3 @@ def resized(scenario: Scenario, nodes: int | None, days: float | None) -> Scenar
     if problems:
         raise UsageError("\n".join(problems))
     return changed
-
-
-def dialect_names() -> list[str]:
-    """Dialects that can be written, sorted."""
-    from pipeline.simulate.dialects import load_dialects
-
-    return sorted(load_dialects())
