@@ -67,6 +67,7 @@ class LaunchWriter:
         self._launch, self._run = launch, run
         self._dialect: Dialect = load_dialects()[run.spec.logs.dialect]
         self._zone = ZoneInfo(history.scenario.cluster.timezone)
+        self._total = run.total_steps
         self._world = len(launch.nodes) * history.scenario.cluster.gpus_per_node
         self._lines: list[Line] = []
         self._bar_us = 0
@@ -113,7 +114,7 @@ class LaunchWriter:
             self._lines.append(Line(us, self._dialect.bar_begin.format_map(values)))
 
     def _progress(self, step: int) -> dict[str, Any]:
-        total = max(self._run.total_steps, 1)
+        total = max(self._total, 1)
         return {"percent": 100 * step // total, "bar": ("#" * (10 * step // total)).ljust(10)}
 
     def _values(self, us: int) -> dict[str, Any]:
@@ -122,7 +123,7 @@ class LaunchWriter:
             "stamp": printed(us, self._zone, self._dialect.stamp), "name": spec.name,
             "batch": spec.steps.global_batch, "resume": self._launch.resume_step,
             "first": self._launch.resume_step + 1, "world_size": self._world,
-            "total": self._run.total_steps,
+            "total": self._total,
         }  # fmt: skip
 
     def _steps(self, item: Steps) -> None:
@@ -151,9 +152,8 @@ class LaunchWriter:
 
     def _step(self, step: int, us: int, mean_us: float) -> None:
         spec = self._run.spec
-        total = self._run.total_steps
         elapsed_s = (us - self._bar_us) // US_PER_S
-        left_s = round((total - step) * mean_us / US_PER_S)
+        left_s = round((self._total - step) * mean_us / US_PER_S)
         values = self._values(us) | self._progress(step) | {
             "step": step, "samples": step * spec.steps.global_batch, "ms": mean_us / 1000,
             "seconds": mean_us / US_PER_S, "loss": _loss(step), "grad": 0.3 + _loss(step) / 20,

@@ -294,8 +294,9 @@ class RunLife:
             return None
         self._resume(launch, has_local=False, n_back=0)
         row = plan.soft_stop if is_saved else plan.hard_stop
-        if row is None:
-            return self._next(attempt, is_requeue=False, gap=None)
+        if row is None:  # the time limit
+            gap_us = self._spec.restart.chain_gap_s.draw_us(self._rng)
+            return self._next(attempt, is_requeue=False, gap=gap_us)
         stop = self._scenario.stop[row]
         self._stop_due_us[row] += stop.every_hours.draw_hours_us(self._rng)
         gap_us = stop.gap_s.draw_us(self._rng)

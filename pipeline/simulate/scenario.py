@@ -165,6 +165,8 @@ class Restart:
     backoff_s: Law = setting("submission by the scheduler to eligible", default=Law(121.0))
     operator_gap_s: Law = setting("end of a job to a new one submitted by somebody",
                                   default=Law(1800.0))  # fmt: skip
+    chain_gap_s: Law = setting("end of a job at its time limit to the next one of its chain",
+                               default=Law(60.0))  # fmt: skip
     shutdown_s: Law = setting("last line of a clean end to the end of the job", default=Law(10.0))
 
 

@@ -112,6 +112,8 @@ class _Teller:
     def __init__(self, run: RunHistory) -> None:
         self._run = run
         self._launches = run.launches
+        self._last_steps = [launch.last_step for launch in self._launches]
+        self._uncommitted = self._committed()
         self._lost = {launch.number: self._lost_of(i) for i, launch in enumerate(self._launches)}
 
     def tell(self) -> RunTruth:
@@ -133,25 +135,34 @@ class _Teller:
         return float(np.median(times)) if len(times) else self._run.spec.steps.step_s * US_PER_S
 
     def _lost_of(self, index: int) -> list[Lost]:
-        launch, later = self._launches[index], self._launches[index + 1 :]
-        resumes = [x.resume_step for x in later if x.last_step > x.resume_step]
-        floor = min(resumes, default=launch.last_step)
-        lost, known_from = [], launch.last_step + 1
-        for i, other in enumerate(later):
-            first = max(floor, other.resume_step) + 1
+        """Steps of a launch that later launches with steps did again, the newest first."""
+        launches, lasts = self._launches, self._last_steps
+        later = range(index + 1, len(launches))
+        floor = min(
+            (launches[i].resume_step for i in later if lasts[i] > launches[i].resume_step),
+            default=lasts[index],
+        )
+        lost, known_from, cause = [], lasts[index] + 1, launches[index]
+        for i in later:
+            if known_from <= floor + 1:
+                break
+            first = max(floor, launches[i].resume_step) + 1
             if first < known_from:
-                ended = [x for x in self._launches[index : index + 1 + i] if x.end is End.FAILED]
-                lost.append(Lost(first, known_from - 1, ended[-1].incident if ended else None))
+                incident = cause.incident if cause.end is End.FAILED else None
+                lost.append(Lost(first, known_from - 1, incident))
                 known_from = first
+            if launches[i].end is End.FAILED:
+                cause = launches[i]
         return lost
 
-    def _committed_step(self, launch: Launch) -> int | None:
-        """The last durable step of the last launch with steps of a run that failed; else None."""
-        stepping = [x for x in self._launches if x.last_step > x.resume_step]
-        if self._launches[-1].end is not End.FAILED or not stepping or launch is not stepping[-1]:
+    def _committed(self) -> tuple[int, int] | None:
+        """(launch, last durable step) of the last launch with steps of a run that failed."""
+        stepping = [x for x in self._launches if self._last_steps[x.number - 1] > x.resume_step]
+        if self._launches[-1].end is not End.FAILED or not stepping:
             return None
+        launch = stepping[-1]
         durable = [s.step for s in launch.items if isinstance(s, Save) and s.durable_us is not None]
-        return max(durable, default=launch.resume_step)
+        return launch.number, max(durable, default=launch.resume_step)
 
     def _pieces(self) -> Iterator[Piece]:
         before: Launch | None = None
@@ -207,7 +218,9 @@ class _Teller:
         self, way: Piece, launch: Launch, item: Steps, ready_us: int
     ) -> Iterator[Piece]:
         """The stretch, cut where the fate of its steps changes."""
-        committed = self._committed_step(launch)
+        committed = None
+        if self._uncommitted is not None and self._uncommitted[0] == launch.number:
+            committed = self._uncommitted[1]
         cuts = {item.first, item.last + 1}
         for lost in self._lost[launch.number]:
             cuts |= {lost.first, lost.last + 1}

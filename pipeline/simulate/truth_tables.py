@@ -5,14 +5,16 @@ What only a reading of logs can have (confidence, evidence, rules, lines) is nul
 
 from __future__ import annotations
 
+import bisect
 import itertools
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeline.schema import INCIDENT, RUN, SEGMENT
-from pipeline.simulate.history import Attempt, End, History, Incident
+from pipeline.simulate.history import Attempt, End, History, Incident, Launch
 from pipeline.simulate.scenario import Detection
 from pipeline.simulate.stories import load_stories
 from pipeline.simulate.truth import Piece, RunTruth, truth_of
@@ -132,19 +134,31 @@ def _segment_rows(history: History, truth: RunTruth) -> Iterable[Row]:
 
 
 def _incident_rows(history: History, truth: RunTruth) -> Iterable[Row]:
+    by_incident: dict[int, list[Piece]] = defaultdict(list)
+    kept: list[tuple[int, int]] = []  # (launch, begin) of kept steps, in order
+    for piece in truth.pieces:
+        incident = piece.incident or piece.slow
+        if incident is not None:
+            by_incident[incident.number].append(piece)
+        if piece.category == "productive" and piece.phase == "train":
+            kept.append((piece.launch_no, piece.from_us))
+    ended: dict[int, tuple[Attempt, Launch]] = {}  # the first launch that each incident ended
+    for attempt in truth.history.attempts:
+        for launch in attempt.launches:
+            if launch.incident is not None:
+                ended.setdefault(launch.incident.number, (attempt, launch))
     for incident in truth.history.incidents:
-        caused = [p for p in truth.pieces if p.incident is incident]
-        slowed = [p for p in truth.pieces if p.slow is incident]
+        caused = [p for p in by_incident[incident.number] if p.incident is incident]
+        slowed = [p for p in by_incident[incident.number] if p.slow is incident]
         lost = [p for p in caused if p.category == "lost_recompute"]
         recovery_us = sum(p.duration_us for p in caused if p.category == "recovery")
         lost_us = sum(p.duration_us for p in lost)
         slow_us = sum((1 - _ratio(truth, p)) * p.duration_us for p in slowed)
-        ended = next((x for x in truth.history.launches if x.incident is incident), None)
-        resumed = [
-            p.from_us for p in truth.pieces
-            if p.category == "productive" and p.phase == "train" and ended is not None
-            and p.launch_no > ended.number
-        ]  # fmt: skip
+        where = ended.get(incident.number)
+        resumed_us = None
+        if where is not None:
+            place = bisect.bisect(kept, (where[1].number + 1, 0))
+            resumed_us = kept[place][1] if place < len(kept) else None
         story = load_stories()[incident.story]
         is_slow = incident.detection is None
         mode = "fail_slow" if is_slow else (
@@ -153,14 +167,12 @@ def _incident_rows(history: History, truth: RunTruth) -> Iterable[Row]:
         yield {
             "incident_id": incident_id(truth, incident),
             "run_id": truth.history.spec.name,
-            "attempt_id": next(
-                (attempt_id(truth, a) for a in truth.history.attempts if ended in a.launches), None
-            ),
-            "launch_no": ended.number if ended else None,
+            "attempt_id": attempt_id(truth, where[0]) if where else None,
+            "launch_no": where[1].number if where else None,
             "onset_at": incident.onset_us,
             "detected_at": incident.detected_us,
             "ended_at": incident.ended_us,
-            "resumed_at": min(resumed, default=None),
+            "resumed_at": resumed_us,
             "type": story.type,
             "signature_id": story.signature,
             "mode": mode,
