@@ -18,18 +18,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--nodes", type=int, metavar="N",
                         help="nodes of the cluster; runs grow or shrink with it")  # fmt: skip
     parser.add_argument("--days", type=float, metavar="D", help="length of the story")
+    parser.add_argument("--dirt", nargs="+", default=[], metavar="KNOB",
+                        help="troubles of real logs; docs/simulate.md lists them")  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> int:
     """Simulate, write, and say what was written; 0."""
-    from pipeline.simulate import output
+    from pipeline.simulate import dirt, output
     from pipeline.simulate.engine import simulate
     from pipeline.simulate.scenario import load, resized
     from pipeline.simulate.truth import truth_of
 
-    scenario = resized(load(args.preset), args.nodes, args.days)
+    knobs = dirt.knobs_named(args.dirt)
+    scenario = dirt.prepared(resized(load(args.preset), args.nodes, args.days), knobs)
     history = simulate(scenario, args.seed)
-    logs = output.write(history, args.out)
+    logs = output.write(history, args.out, knobs)
     for truth in truth_of(history):
         wall_h = (truth.end_us - truth.start_us) / 3.6e9
         print(

@@ -18,10 +18,9 @@ COLUMNS = (
     "Suspended TimelimitRaw State Reason ExitCode FailedNode NNodes AllocTRES NodeList Flags "
     "StdOut WorkDir JobName Comment"
 ).split()
-STAMP = "%Y-%m-%dT%H:%M:%S%z"  # SLURM_TIME_FORMAT='%FT%T%z'
 
 
-def accounting_log(history: History, stamp: str = STAMP) -> LogFile:
+def accounting_log(history: History, stamp: str) -> LogFile:
     """`sacct.txt`: whole seconds, on the cluster's clock, rows in the order of their start."""
     attempts = [(attempt, run) for run in history.runs for attempt in run.attempts]
     attempts.sort(key=lambda pair: (pair[0].start_us, pair[0].job_id))

@@ -49,6 +49,7 @@ class _Voice:
         node = self._launch.nodes[rank // self._gpus]
         victim = self._launch.incident.nodes[0] if self._launch.incident else node
         ran_ms = max(us - stopped_us, 0) // 1000
+        shown_us = self._history.clock_us(node, us)
         text = template.format_map(
             {
                 "node": self._history.node_name(node), "rank": rank,
@@ -58,11 +59,12 @@ class _Voice:
                 "pci": self._history.pci_address(rank % self._gpus), "job": self._attempt.job_id,
                 "first_node": self._history.node_name(self._launch.nodes[0]),
                 "ran_ms": ran_ms, "timeout_ms": max(1, ran_ms // 1000 - 2) * 1000,
-                "c10": c10(us, self._zone), "glog": glog(us, self._zone, "E"),
-                "glog_w": glog(us, self._zone, "W"), "glog_i": glog(us, self._zone, "I"),
-                "stamp": printed(us, self._zone, "%Y-%m-%d %H:%M:%S"),
-                "second": iso_second(us, self._zone),
-                "iso": f"{iso_second(us, self._zone)}.{us % US_PER_S // 1000:03d}",
+                "c10": c10(shown_us, self._zone), "glog": glog(shown_us, self._zone, "E"),
+                "glog_w": glog(shown_us, self._zone, "W"),
+                "glog_i": glog(shown_us, self._zone, "I"),
+                "stamp": printed(shown_us, self._zone, "%Y-%m-%d %H:%M:%S"),
+                "second": iso_second(shown_us, self._zone),
+                "iso": f"{iso_second(shown_us, self._zone)}.{shown_us % US_PER_S // 1000:03d}",
             }
         )  # fmt: skip
         return Line(us, text + "\n", rank if label else None, is_error=True)
@@ -134,7 +136,11 @@ def kernel_logs(history: History) -> Iterator[LogFile]:
     for node, lines in sorted(by_node.items()):
         name = history.node_name(node)
         told = [
-            Line(us, f"{_offset_stamp(us, zone)} {name} kernel: {text}\n", None)
+            Line(
+                us,
+                f"{_offset_stamp(history.clock_us(node, us), zone)} {name} kernel: {text}\n",
+                None,
+            )
             for us, text in sorted(lines)
         ]
         if told:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
@@ -12,7 +13,7 @@ from pipeline.simulate.dialects import Dialect, load_dialects
 from pipeline.simulate.emit_faults import end_lines
 from pipeline.simulate.history import End, Evaluation, History, Launch, RunHistory, Save, Steps
 from pipeline.simulate.laws import US_PER_S
-from pipeline.simulate.lines import Line, LogFile, printed
+from pipeline.simulate.lines import Line, LogFile, Manner, printed
 from pipeline.simulate.scenario import FileLayout
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ _CLEAN_ENDS = {
 }
 
 
-def training_logs(history: History) -> Iterator[LogFile]:
+def training_logs(history: History, manner: Manner) -> Iterator[LogFile]:
     """The output of every job, by the layout of its run; files without any line are left out."""
     for run in history.runs:
         by_file: dict[str, LogFile] = {}
@@ -37,16 +38,32 @@ def training_logs(history: History) -> Iterator[LogFile]:
             if run.spec.logs.files is FileLayout.PER_ATTEMPT:
                 name = f"slurm-{attempt.job_id}-{attempt.restart_count}.out"
             log = by_file.setdefault(name, LogFile(name, [], "training", run.spec.name))
-            log.attempt = attempt.ordinal
             for launch in attempt.launches:
-                log.lines += LaunchWriter(history, run, launch).lines()
                 is_last = launch is attempt.launches[-1]
-                log.lines += end_lines(history, attempt, launch, is_last=is_last)
+                lines = LaunchWriter(history, run, launch, manner).lines()
+                lines += end_lines(history, attempt, launch, is_last=is_last)
+                for line in lines:
+                    line.launch = launch.number
+                log.lines += lines
         for log in by_file.values():
+            if run.spec.logs.is_labelled:
+                log.lines = labelled(log.lines, run)
+            is_rotated = run.spec.logs.files is FileLayout.ROTATED
             if log.lines:
-                yield from (
-                    _rotated(log, run) if (run.spec.logs.files is FileLayout.ROTATED) else (log,)
-                )
+                yield from _rotated(log, run) if is_rotated else (log,)
+
+
+def labelled(lines: list[Line], run: RunHistory) -> list[Line]:
+    """The lines with the label of the launcher before all that a rank begins to write."""
+    form = load_dialects()[run.spec.logs.dialect].label
+    out, is_begun = [], False
+    for line in lines:
+        text = line.text
+        if line.rank is not None and not is_begun:
+            text = form.format(rank=line.rank, local_rank=line.rank % 8) + text
+        is_begun = not text.endswith("\n")
+        out.append(replace(line, text=text))
+    return out
 
 
 def _rotated(log: LogFile, run: RunHistory) -> Iterator[LogFile]:
@@ -56,15 +73,15 @@ def _rotated(log: LogFile, run: RunHistory) -> Iterator[LogFile]:
     for i, part in enumerate(parts):
         n_newer = len(parts) - 1 - i
         name = f"{log.name}.{n_newer}" if n_newer else log.name
-        yield LogFile(name, part, log.kind, log.run, log.attempt)
+        yield LogFile(name, part, log.kind, log.run)
 
 
 class LaunchWriter:
     """Writes one launch in time order."""
 
-    def __init__(self, history: History, run: RunHistory, launch: Launch) -> None:
+    def __init__(self, history: History, run: RunHistory, launch: Launch, manner: Manner) -> None:
         """Nothing is written before `lines`."""
-        self._launch, self._run = launch, run
+        self._history, self._launch, self._run, self._manner = history, launch, run, manner
         self._dialect: Dialect = load_dialects()[run.spec.logs.dialect]
         self._zone = ZoneInfo(history.scenario.cluster.timezone)
         self._total = run.total_steps
@@ -120,7 +137,10 @@ class LaunchWriter:
     def _values(self, us: int) -> dict[str, Any]:
         spec = self._run.spec
         return {
-            "stamp": printed(us, self._zone, self._dialect.stamp), "name": spec.name,
+            "stamp": printed(
+                self._history.clock_us(self._launch.nodes[0], us), self._zone, self._dialect.stamp
+            ),
+            "name": spec.name,
             "batch": spec.steps.global_batch, "resume": self._launch.resume_step,
             "first": self._launch.resume_step + 1, "world_size": self._world,
             "total": self._total,
@@ -165,6 +185,11 @@ class LaunchWriter:
             else f"{US_PER_S / mean_us:5.2f}it/s",
         }  # fmt: skip
         self._lines.append(Line(us, self._dialect.step.format_map(values) + self._dialect.step_end))
+        if self._manner.second_writer_us is not None:
+            later_us = us + self._manner.second_writer_us
+            values["stamp"] = self._values(later_us)["stamp"]
+            text = self._dialect.step.format_map(values) + self._dialect.step_end
+            self._lines.append(Line(later_us, text, self._world - 1))
 
     def _commit_until(self, us: int, item: Steps) -> None:
         """Background saves are found complete at the end of the first step after that."""

@@ -166,6 +166,11 @@ class History:
     scenario: Scenario
     seed: int
     runs: list[RunHistory]
+    skew_us: dict[int, int] = field(default_factory=dict)  # what a node's clock is ahead
+
+    def clock_us(self, node: int, us: int) -> int:
+        """What the node's clock shows at `us`."""
+        return us + self.skew_us.get(node, 0)
 
     def node_name(self, node: int) -> str:
         """`node007`, wide enough for the whole cluster."""

@@ -16,7 +16,8 @@ class Line:
     us: int
     text: str
     rank: int | None = 0
-    is_error: bool = False  # unbuffered: stderr
+    is_error: bool = False  # stderr: never buffered
+    launch: int = 0  # 0: of no launch
 
 
 @dataclass
@@ -26,8 +27,15 @@ class LogFile:
     name: str
     lines: list[Line]
     kind: str  # training, accounting or kernel
-    run: str | None = None
-    attempt: int | None = None
+    run: str = ""
+
+
+@dataclass(frozen=True)
+class Manner:
+    """How programs write, besides what they say."""
+
+    second_writer_us: int | None = None  # a second rank prints every step so much later
+    accounting_stamp: str = "%Y-%m-%dT%H:%M:%S%z"  # SLURM_TIME_FORMAT='%FT%T%z'
 
 
 def printed(us: int, zone: ZoneInfo, form: str) -> str:

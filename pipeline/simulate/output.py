@@ -6,21 +6,26 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from pipeline.errors import WallsplitError
-from pipeline.simulate import truth_tables
+from pipeline.simulate import dirt, truth_tables
+from pipeline.simulate.dirt import Knob
 from pipeline.simulate.emit_accounting import accounting_log
 from pipeline.simulate.emit_faults import kernel_logs
 from pipeline.simulate.emit_training import training_logs
-from pipeline.simulate.laws import US_PER_S
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from pipeline.simulate.history import History
 
 
-def write(history: History, out: Path) -> list[Path]:
+def write(history: History, out: Path, knobs: Collection[Knob] = ()) -> list[Path]:
     """The log files written below `out/logs`; `out` must be empty or absent.
 
     A file's modification time is that of its last line, so that a second run gives equal files.
+    The dirt has chance of its own: with or without it the history is the same.
     """
     if out.exists() and any(out.iterdir()):
         raise WallsplitError(f"{out} is not empty; name a new folder with --out")
@@ -31,12 +36,19 @@ def write(history: History, out: Path) -> list[Path]:
     cluster = history.scenario.cluster
     settings = f'cluster = "{cluster.name}"\ntimezone = "{cluster.timezone}"\n'
     (out / "wallsplit.toml").write_text(settings)
+    rng = np.random.default_rng([history.seed, 1])
+    if Knob.CLOCK_SKEW in knobs:
+        dirt.skew_clocks(history, rng)
+    manner = dirt.manner(knobs)
+    clean = [accounting_log(history, manner.accounting_stamp), *kernel_logs(history),
+             *training_logs(history, manner)]  # fmt: skip
     written = []
-    for log in (accounting_log(history), *kernel_logs(history), *training_logs(history)):
-        path = logs / log.name
-        path.parent.mkdir(exist_ok=True)
-        path.write_text("".join(line.text for line in log.lines))
-        modified_s = max(line.us for line in log.lines) // US_PER_S
+    for name, data, modified_s in dirt.soiled(
+        dirt.soil_lines(history, clean, knobs, rng), knobs, rng
+    ):
+        path = logs / name
+        path.parent.mkdir(exist_ok=True, parents=True)
+        path.write_bytes(data)
         os.utime(path, (modified_s, modified_s))
         written.append(path)
     return written
