@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 NEVER = 2**62
 _CHUNK = 100_000  # steps of one stretch at most
+_MANY_SAVES = 500  # older ones are deleted
 
 
 @dataclass
@@ -60,7 +61,8 @@ class Trainer:
 
     def forget_after(self, step: int, *, has_local: bool) -> None:
         """Drop checkpoints that the resumed run will write again, or that are lost."""
-        self.saves = [s for s in self.saves if s.step <= step and (has_local or not s.is_local)]
+        kept = [s for s in self.saves if s.step <= step and (has_local or not s.is_local)]
+        self.saves = kept[-_MANY_SAVES:]
 
     def work(self, launch: Launch, first_mark_us: int, bounds: Bounds, goal_us: int) -> None:
         """Fill a launch from its first line on; `goal_us` is when the run is complete."""
