@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint bench samples docs clean
+.PHONY: demo test lint bench samples accuracy docs clean
 
 demo: $(VENV)/installed
 	$(BIN)/wallsplit demo --out demo
@@ -22,6 +22,9 @@ bench: $(VENV)/installed-test
 
 samples: $(VENV)/installed-test
 	$(BIN)/python -m tests.make_samples
+
+accuracy: $(VENV)/installed-test
+	$(BIN)/python -m tests.make_accuracy
 
 docs: $(VENV)/installed-test
 	$(BIN)/python -m tests.make_docs

@@ -1,6 +1,6 @@
 """Write the reference pages of docs/ that are made from code and data.
 
-python -m tests.make_docs            write docs/commands.md, tables.md and formats.md
+python -m tests.make_docs            write docs/commands.md, tables.md, formats.md, scenarios.md
 python -m tests.make_docs --check    fail where a committed page differs
 """
 
@@ -17,6 +17,7 @@ from parsers.formats import all_formats
 from parsers.training import Dialect, Rule
 from pipeline.cli import EPILOG, build_parser
 from pipeline.schema import ALL_TABLES
+from tests.scenario_page import scenarios
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -166,7 +167,12 @@ def _inferred(dialect: Dialect) -> Iterator[str]:
 
 def pages() -> dict[str, str]:
     """Every generated page by its name."""
-    return {"commands.md": commands(), "tables.md": tables(), "formats.md": formats()}
+    return {
+        "commands.md": commands(),
+        "tables.md": tables(),
+        "formats.md": formats(),
+        "scenarios.md": scenarios(),
+    }
 
 
 def main() -> int:

@@ -1,8 +1,6 @@
 """Small simulated stories, each with one trouble, for the round trip through the product.
 
-A case changes the preset `tiny` (Megatron, four nodes, eight hours, crashes) in a few settings. It
-states what a reader of its logs can know: `error_s` bounds the longest stretch of a wrong category,
-`tor_error` that of the TOR. One second is what the accounting prints.
+A case changes the preset `tiny` (Megatron, four nodes, eight hours, crashes) in a few settings.
 """
 
 from __future__ import annotations
@@ -104,7 +102,12 @@ CASES = {
         run={"logs": {"dialect": "torchtitan"},
              "checkpoint": {"is_async": True, "stall_s": 3, "commit_s": 200, "lost_share": 0.2}}
     ),
-    "deepspeed": Case(run={"logs": {"dialect": "deepspeed"}}),
+    "deepspeed, no evaluation": Case(
+        run={"logs": {"dialect": "deepspeed"}, "evaluation": {"every_steps": 0}}
+    ),
+    "megatron_deepspeed, no evaluation": Case(
+        run={"logs": {"dialect": "megatron_deepspeed"}, "evaluation": {"every_steps": 0}}
+    ),
 }  # fmt: skip
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import re
+from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
@@ -110,3 +112,12 @@ def test_an_unharmed_run_loses_only_start_up_saves_and_shutdown():
     categories = {p.category for p in truth.pieces}
     assert categories == {"startup", "productive", "checkpoint"}
     assert truth.history.attempts[0].state == "COMPLETED"
+
+
+@pytest.mark.checkout
+def test_the_scenario_of_the_page_runs(tmp_path):
+    text = (Path(__file__).parents[1] / "docs" / "simulate.md").read_text()
+    path = tmp_path / "mine.toml"
+    path.write_text(re.findall(r"```toml\n(.*?)```", text, re.DOTALL)[0])
+    (run,) = simulate(resized(load(str(path)), None, None), 0).runs
+    assert run.spec.logs.dialect == "torchtitan"

@@ -24,11 +24,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Simulate, write, and say what was written; 0."""
+    from pipeline.errors import UsageError
     from pipeline.simulate import dirt, output
     from pipeline.simulate.engine import simulate
     from pipeline.simulate.scenario import load, resized
     from pipeline.simulate.truth import truth_of
 
+    if args.seed < 0:
+        raise UsageError(f"--seed: {args.seed} is below 0")
     knobs = dirt.knobs_named(args.dirt)
     scenario = dirt.prepared(resized(load(args.preset), args.nodes, args.days), knobs)
     history = simulate(scenario, args.seed)

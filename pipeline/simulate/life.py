@@ -259,7 +259,7 @@ class RunLife:
         broken = [n for n in incident.nodes if n in held.back_us and n in held.active]
         if way is WayBack.ELASTIC and broken:
             rest = [n for n in held.active if n not in broken]
-            if len(rest) < max(1, self._spec.min_nodes):
+            if not self._spec.min_nodes or len(rest) < self._spec.min_nodes:
                 return False
             held.active, held.shrunk_by = rest, incident
             return True

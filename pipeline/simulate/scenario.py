@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import tomllib
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from zoneinfo import available_timezones
@@ -338,6 +339,10 @@ def contradictions(scenario: Scenario) -> list[str]:
         problems += [f"run {run.name}: {p}" for p in _contradictions_of(run, scenario)]
     if scenario.cluster.timezone not in available_timezones():
         problems.append(f"cluster.timezone: {scenario.cluster.timezone!r} is no IANA zone")
+    try:
+        datetime.fromisoformat(scenario.cluster.start)
+    except ValueError:
+        problems.append(f"cluster.start: {scenario.cluster.start!r} is not like 2026-02-02T08:00:00")
     return problems
 
 
@@ -360,6 +365,11 @@ def _contradictions_of(run: Run, scenario: Scenario) -> list[str]:
 
 def resized(scenario: Scenario, nodes: int | None, days: float | None) -> Scenario:
     """The scenario with `nodes` in the cluster (runs in proportion) and `days` of story."""
+    wrong = [f"--nodes: {nodes} is not above 0"] if nodes is not None and nodes < 1 else []
+    if days is not None and not 0 < days <= 1000:
+        wrong.append(f"--days: {days:g} is not in 0 to 1000")
+    if wrong:
+        raise UsageError("\n".join(wrong))
     cluster = scenario.cluster
     first = cluster.reference_nodes or scenario.run[0].nodes
     factor = 1.0 if nodes is None else nodes / cluster.nodes
