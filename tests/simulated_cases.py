@@ -90,6 +90,8 @@ CASES = {
     ),
     "every tenth step": Case(run={"logs": {"log_interval": 10}}),
     "one file per attempt": Case(run={"logs": {"files": "per_attempt"}}),
+    "a log per rank": Case(run={"logs": {"ranks": 3}}),
+    "labelled lines": Case(run={"logs": {"is_labelled": True}}),
     "rotated files": Case(run={"logs": {"files": "rotated", "rotate_lines": 400}}),
     "megatron_seconds": Case(run={"logs": {"dialect": "megatron_seconds"}}),
     "megatron_deepspeed": Case(run={"logs": {"dialect": "megatron_deepspeed"}}),

@@ -59,7 +59,7 @@ def strikes(hazards, nodes, hours):
 def test_a_count_is_the_mean_number_of_failures(clock, units):
     # the lemon node stands aside, so that 49 of 50 nodes are at work
     hazards = hazards_of(clock=clock, count=500, calibration_days=10)
-    lemon = int(np.argmax(hazards._frailty))
+    lemon = int(np.argmax(hazards.frailty))
     nodes = [n for n in range(50) if n != lemon]
     share = 1 if clock == "job" else 49 / 50
     assert len(strikes(hazards, nodes, 240)) == pytest.approx(500 * share, abs=4 * math.sqrt(500))
@@ -67,7 +67,7 @@ def test_a_count_is_the_mean_number_of_failures(clock, units):
 
 def test_a_lemon_node_fails_as_often_as_its_factor_says():
     hazards = hazards_of(clock="node", count=1000, calibration_days=10)
-    lemon = int(np.argmax(hazards._frailty))
+    lemon = int(np.argmax(hazards.frailty))
     n_lemon = sum(s.nodes[0] == lemon for s in strikes(hazards, list(range(50)), 240))
     assert n_lemon == pytest.approx(20 * 20, abs=4 * 20)  # 1000 / 50 x 20
 

@@ -116,7 +116,7 @@ def soil_lines(
     runs = {run.spec.name: run for run in history.runs}
     training = [log for log in logs if log.kind == "training"]
     for log in training:
-        _soil_training(log, runs[log.run], knobs, rng)
+        _soil_training(history, log, runs[log.run], knobs, rng)
     gone: list[LogFile] = []
     if Knob.MISSING_LOG in knobs:
         gone.append(training[int(rng.integers(len(training)))])
@@ -133,16 +133,20 @@ def soil_lines(
 
 
 def _soil_training(
-    log: LogFile, run: RunHistory, knobs: Collection[Knob], rng: np.random.Generator
+    history: History,
+    log: LogFile,
+    run: RunHistory,
+    knobs: Collection[Knob],
+    rng: np.random.Generator,
 ) -> None:
     if Knob.NO_TIMESTAMPS in knobs:
         log.lines = [_stampless(line) for line in log.lines]
     if Knob.BUFFERED in knobs:
         log.lines = _buffered(log.lines, run)
     if Knob.INTERLEAVED_RANKS in knobs:
-        log.lines = labelled(_with_chatter(log.lines, rng), run)
+        log.lines = labelled(history, _with_chatter(history, log.lines, rng), run)
     if Knob.TORN_LINES in knobs:
-        log.lines = _torn(log.lines, rng)
+        log.lines = _torn(history, log.lines, rng)
 
 
 def _stampless(line: Line) -> Line:
@@ -171,25 +175,25 @@ def _buffered(lines: list[Line], run: RunHistory) -> list[Line]:
     return out
 
 
-def _with_chatter(lines: list[Line], rng: np.random.Generator) -> list[Line]:
+def _with_chatter(history: History, lines: list[Line], rng: np.random.Generator) -> list[Line]:
     """Every third line is followed by what another rank says."""
     ranks = rng.integers(0, 16, len(lines))
     out = []
     for i, line in enumerate(lines):
         out.append(line)
         if i % 3 == 0 and line.text.endswith("\n"):
-            out.append(_chatter(line, int(ranks[i])))
+            out.append(_chatter(history, line, int(ranks[i])))
     return out
 
 
-def _chatter(beside: Line, rank: int) -> Line:
-    text = f"node{rank // 8 + 1:03d}:{40171 + rank}:{41171 + rank} [{rank % 8}] NCCL INFO "
+def _chatter(history: History, beside: Line, rank: int) -> Line:
+    text = f"{history.node_name(rank // 8)}:{40171 + rank}:{41171 + rank} [{rank % 8}] NCCL INFO "
     text += "Channel 03/0 : "
     text += f"{rank}[{rank % 8}] -> {rank + 8}[{rank % 8}] [send] via NET/IB/4/GDRDMA\n"
     return replace(beside, text=text, rank=rank, is_error=False)
 
 
-def _torn(lines: list[Line], rng: np.random.Generator) -> list[Line]:
+def _torn(history: History, lines: list[Line], rng: np.random.Generator) -> list[Line]:
     """One line in ONE_IN is cut by a whole line of another rank."""
     is_torn = rng.random(len(lines)) < 1 / ONE_IN
     places = rng.random(len(lines))
@@ -199,7 +203,7 @@ def _torn(lines: list[Line], rng: np.random.Generator) -> list[Line]:
             out.append(line)
             continue
         cut = 1 + int(places[i] * (len(line.text) - 2))
-        out += [replace(line, text=line.text[:cut]), _chatter(line, 5),
+        out += [replace(line, text=line.text[:cut]), _chatter(history, line, 5),
                 replace(line, text=line.text[cut:])]  # fmt: skip
     return out
 

@@ -47,20 +47,31 @@ def training_logs(history: History, manner: Manner) -> Iterator[LogFile]:
                 log.lines += lines
         for log in by_file.values():
             if run.spec.logs.is_labelled:
-                log.lines = labelled(log.lines, run)
+                log.lines = labelled(history, log.lines, run)
+            if not log.lines:
+                continue
             is_rotated = run.spec.logs.files is FileLayout.ROTATED
-            if log.lines:
-                yield from _rotated(log, run) if is_rotated else (log,)
+            yield from _rotated(log, run) if is_rotated else (log,)
+            yield from _other_ranks(log, run)
 
 
-def labelled(lines: list[Line], run: RunHistory) -> list[Line]:
+def _other_ranks(log: LogFile, run: RunHistory) -> Iterator[LogFile]:
+    """What further ranks with a log of their own repeat of rank 0's words."""
+    for rank in range(1, run.spec.logs.ranks):
+        lines = [replace(line, rank=rank) for line in log.lines if line.rank == 0]
+        name = f"{log.name.removesuffix('.out')}-rank{rank}.out"
+        yield LogFile(name, lines, log.kind, log.run)
+
+
+def labelled(history: History, lines: list[Line], run: RunHistory) -> list[Line]:
     """The lines with the label of the launcher before all that a rank begins to write."""
     form = load_dialects()[run.spec.logs.dialect].label
+    gpus = history.scenario.cluster.gpus_per_node
     out, is_begun = [], False
     for line in lines:
         text = line.text
         if line.rank is not None and not is_begun:
-            text = form.format(rank=line.rank, local_rank=line.rank % 8) + text
+            text = form.format(rank=line.rank, local_rank=line.rank % gpus) + text
         is_begun = not text.endswith("\n")
         out.append(replace(line, text=text))
     return out

@@ -41,9 +41,9 @@ class Hazards:
         cluster = scenario.cluster
         self._age_us = np.zeros(cluster.nodes)
         self._job_age_us = np.zeros(len(scenario.run))
-        self._frailty = np.ones(cluster.nodes)
+        self.frailty = np.ones(cluster.nodes)
         lemons = rng.choice(cluster.nodes, min(cluster.lemon_nodes, cluster.nodes), replace=False)
-        self._frailty[lemons] = cluster.lemon_factor
+        self.frailty[lemons] = cluster.lemon_factor
         self._laws = [self._unit_law(failure) for failure in scenario.failure]
         self._due_us = [self._first_due(i, f) for i, f in enumerate(scenario.failure)]
         self._batches = [self._batch_times(batch, start_us) for batch in scenario.batch]
@@ -68,7 +68,7 @@ class Hazards:
         lives = self._laws[row].draw(
             self._rng, n_nodes * (n_gpus if failure.clock is Clock.GPU else 1)
         )
-        lives = lives.reshape(n_nodes, -1) / self._frailty[:, None]
+        lives = lives.reshape(n_nodes, -1) / self.frailty[:, None]
         return np.asarray(lives * US_PER_H)
 
     def _batch_times(
@@ -137,4 +137,4 @@ class Hazards:
             due[unit] = self._job_age_us[unit] + life
             return
         node = unit // due.shape[1]
-        due[node, unit % due.shape[1]] = self._age_us[node] + life / self._frailty[node]
+        due[node, unit % due.shape[1]] = self._age_us[node] + life / self.frailty[node]

@@ -181,6 +181,8 @@ class Logs:
     files: FileLayout = setting("per_job (appended), per_attempt or rotated",
                                 default=FileLayout.PER_JOB)  # fmt: skip
     rotate_lines: int = setting("lines of one file if rotated", default=2000, low=10)
+    ranks: int = setting("ranks that write a log of their own; 1: all goes to the job's output",
+                         default=1, low=1, high=64)  # fmt: skip
     is_labelled: bool = setting("a launcher's label stands before every line", default=False)
 
 
@@ -342,7 +344,9 @@ def contradictions(scenario: Scenario) -> list[str]:
     try:
         datetime.fromisoformat(scenario.cluster.start)
     except ValueError:
-        problems.append(f"cluster.start: {scenario.cluster.start!r} is not like 2026-02-02T08:00:00")
+        problems.append(
+            f"cluster.start: {scenario.cluster.start!r} is not like 2026-02-02T08:00:00"
+        )
     return problems
 
 
