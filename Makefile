@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 ORACLES := .venv-oracles
 
-.PHONY: demo test lint bench coverage oracles samples docs clean
+.PHONY: demo test lint bench coverage oracles samples accuracy docs clean
 
 demo: $(VENV)/installed
 	$(BIN)/wallsplit demo --out demo
@@ -32,6 +32,9 @@ oracles: $(ORACLES)/installed
 
 samples: $(VENV)/installed-test
 	$(BIN)/python -m tests.make_samples
+
+accuracy: $(VENV)/installed-test
+	$(BIN)/python -m tests.make_accuracy
 
 docs: $(VENV)/installed-test
 	$(BIN)/python -m tests.make_docs

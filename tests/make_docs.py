@@ -1,6 +1,6 @@
 """Write the reference pages of docs/ that are made from code and data.
 
-python -m tests.make_docs            write docs/commands.md, tables.md, formats.md, strategies.md
+python -m tests.make_docs            write docs/{commands,tables,formats,strategies,scenarios}.md
 python -m tests.make_docs --check    fail where a committed page differs
 """
 
@@ -19,6 +19,7 @@ from pipeline.cli import EPILOG, build_parser
 from pipeline.schema import ALL_TABLES
 from pipeline.strategies import Change
 from pipeline.strategies import load_catalogue as load_strategies
+from tests.scenario_page import scenarios
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -225,6 +226,7 @@ def pages() -> dict[str, str]:
         "tables.md": tables(),
         "formats.md": formats(),
         "strategies.md": strategies(),
+        "scenarios.md": scenarios(),
     }
 
 

@@ -23,6 +23,7 @@ from pipeline.commands import (
     run,
     schema,
     show,
+    simulate,
     split,
     sql,
 )
@@ -45,4 +46,5 @@ COMMANDS: dict[str, ModuleType] = {
     "show": show,
     "check": check,
     "fit": fit,
+    "simulate": simulate,
 }
