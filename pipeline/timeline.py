@@ -1,7 +1,9 @@
 """Run the stages of `sql/` over a lake's facts and publish the timeline tables.
 
-A stage is one statement in a file `NNN_name.sql`; it makes the table `name`. Stages run in the
-order of their numbers on one connection. Between two of them SciPy finds connected attempts.
+A stage is one statement in a file `NNN_name.sql`; it makes the table `name` (a name that ends with
+`macros`: macros). Stages run in the order of their numbers on one connection. Between two of them
+SciPy finds connected attempts. They see the files of a rotated log as one; what is published names
+the file in which each line stands.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipeline import database
+from pipeline import database, log_places
 from pipeline.errors import LakeError
 from pipeline.lake import TIMELINE_LINK, committed_batches, timeline_dir
 from pipeline.resources import sql_dir
@@ -68,7 +70,8 @@ def rebuild(lake: Path) -> TimelineSummary:
         staging = lake / f".timeline-{uuid.uuid4().hex}"
         staging.mkdir()
         try:
-            n_rows = {t.name: _export(con, t, staging) for t in TIMELINE_TABLES}
+            places = log_places.places(con)
+            n_rows = {t.name: _export(con, t, staging, places) for t in TIMELINE_TABLES}
             (staging / _SOURCE).write_text(source)
         except BaseException:  # an interrupt included: what is half written goes, the error stays
             shutil.rmtree(staging)
@@ -97,7 +100,7 @@ def run_stages(con: duckdb.DuckDBPyConnection) -> None:
     for path in sorted(sql_dir().glob("*.sql")):
         name = path.stem.split("_", 1)[1]
         text = path.read_text()
-        if name == "macros":
+        if name.endswith("macros"):
             con.execute(text)
             continue
         try:
@@ -140,7 +143,9 @@ def check(lake: Path) -> list[Violation]:
     return violations
 
 
-def _export(con: duckdb.DuckDBPyConnection, table: Table, folder: Path) -> int:
+def _export(
+    con: duckdb.DuckDBPyConnection, table: Table, folder: Path, places: log_places.Places
+) -> int:
     """Write one table under its schema; the number of its rows."""
     reader = con.table(table.name).to_arrow_reader(250_000)
     names = table.schema.names
@@ -149,7 +154,7 @@ def _export(con: duckdb.DuckDBPyConnection, table: Table, folder: Path) -> int:
     with pq.ParquetWriter(path, table.schema, compression="zstd") as writer:
         for batch in reader:
             rows = pa.table(batch.to_pydict() if not batch.num_rows else batch).select(names)
-            writer.write_table(rows.cast(table.schema))
+            writer.write_table(places.in_files(rows).cast(table.schema))
             n_rows += rows.num_rows
     with path.open("rb") as handle:
         os.fsync(handle.fileno())
