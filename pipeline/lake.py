@@ -44,6 +44,7 @@ _ADVICE = {
     errno.EPERM: "run as a user who may change it, or name another --lake",
     errno.ENOTDIR: "expected a folder, or a path where one can be made; name another --lake",
     errno.EEXIST: "expected a folder, or a path where one can be made; name another --lake",
+    errno.ENOENT: "expected a folder, or a path where one can be made; name another --lake",
     errno.ENAMETOOLONG: "name a --lake with a shorter path",
     errno.ELOOP: "remove one of the symbolic links, or name another --lake",
 }
@@ -107,7 +108,7 @@ def explained(lake: Path, action: str, kept: str = "it is as it was") -> Iterato
     try:
         yield
     except OSError as error:
-        why = error.strerror or str(error)
+        why = os.strerror(error.errno) if error.errno else str(error)
         what = "no space left in" if error.errno in _NO_SPACE else f"cannot {action}"
         advice = _ADVICE.get(error.errno or 0, "look at the system log, then run again")
         raise LakeError(f"{what} the lake {lake} ({why}): {kept}; {advice}") from error
