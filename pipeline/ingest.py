@@ -92,6 +92,8 @@ def ingest(
         )  # fmt: skip
         failed = _new_failures(plan.failures, ledger, options)
         if not plan.files and not failed:
+            with lake.explained(lake_dir, "write to"):
+                lake.sweep(lake_dir)
             return summary
         with lake.staging(lake_dir) as staged:
             n_rows = _write_batch(

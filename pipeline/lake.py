@@ -197,7 +197,7 @@ def commit(staged: Staging, number: int) -> bool:
 
 
 def sweep(lake: Path) -> None:
-    """Remove what crashed ingests left: staging folders whose lock is free."""
+    """Remove what crashed ingests left: staging folders whose lock is free; OSError."""
     for lock_file in (lake / _FACTS).glob(f"{_STAGING}*{_LOCK}"):
         try:
             with lock_file.open("r+") as lock:
