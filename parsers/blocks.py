@@ -425,7 +425,11 @@ def detect_compression(path: Path) -> str | None:
 
 def read_head(path: Path, compression: str | None = None, n_bytes: int = HEAD_BYTES) -> bytes:
     """The first `n_bytes` of the decompressed file, cut behind its last whole line if any."""
-    head = read_range(path, compression, 0, n_bytes)
+    return whole_lines(read_range(path, compression, 0, n_bytes), n_bytes)
+
+
+def whole_lines(head: bytes, n_bytes: int = HEAD_BYTES) -> bytes:
+    """A file's head of at most `n_bytes`, without the line that this limit cuts."""
     whole = head.rfind(b"\n") + 1
     return head[:whole] if whole and len(head) == n_bytes else head
 

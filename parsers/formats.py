@@ -58,6 +58,7 @@ class ParseContext:
     head: bytes  # first HEAD_BYTES of the decompressed file, whole lines
     sniff: Sniff
     dialect_dirs: tuple[str, ...] = ()  # folders with user dialects, read after the built-in ones
+    signature_dirs: tuple[str, ...] = ()  # folders with user signatures, tried as their rows say
 
 
 @dataclass

@@ -85,7 +85,8 @@ class TextLog:
 
     def parse(self, blocks: Iterator[Block], context: ParseContext) -> Facts:
         """Train events, fault events, clock marks and rejects of the blocks."""
-        reader = _reader(context.dialect_dirs, context.sniff.detail.get("clock") == "1")
+        has_clock = context.sniff.detail.get("clock") == "1"
+        reader = _reader(context.dialect_dirs, context.signature_dirs, has_clock)
         facts = Facts()
         for block in blocks:
             facts.n_lines += len(block.starts)
@@ -324,8 +325,8 @@ def _literals(dialects: Sequence[Dialect], catalogue: Catalogue) -> dict[bytes, 
 
 
 @lru_cache(maxsize=8)
-def _reader(dialect_dirs: tuple[str, ...], clock: bool) -> _Reader:
-    return _Reader(load_dialects(dialect_dirs), load_catalogue(), clock=clock)
+def _reader(dialect_dirs: tuple[str, ...], signature_dirs: tuple[str, ...], clock: bool) -> _Reader:
+    return _Reader(load_dialects(dialect_dirs), load_catalogue(signature_dirs), clock=clock)
 
 
 def _is_stamped(head: bytes) -> bool:

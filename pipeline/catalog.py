@@ -1,25 +1,37 @@
 """What an ingest must read: files against the ledger, without reading more than heads and tails.
 
-Content is recognised by hashes of its first 64 KiB and of the 64 KiB before the last parsed byte,
-so that a file may grow, be renamed, rotated or compressed without being counted twice.
+A content goes on where it was left, wherever it stands now. What was read once stays read: a file
+that got another content, or lost its end, gives a new content beside the old one; which lines both
+tell is found by SQL.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
-from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from parsers.blocks import UnreadableFileError, detect_compression, open_bytes, read_range
-from parsers.formats import HEAD_BYTES, Sniff, recognise
+from parsers.blocks import UnreadableFileError, whole_lines
+from parsers.formats import Sniff, recognise
+from pipeline.contents import (
+    ByHead,
+    Known,
+    Look,
+    begins_as,
+    file_id,
+    has_same_bytes,
+    is_content,
+    is_whole_content,
+    look_at,
+    sha,
+    still_holds,
+)
 from pipeline.discovery import Unreadable, path_text
 
-TAIL_BYTES = 64 * 1024
 DEFAULT_CLUSTER = "default"
+_TEXT = "text"
+_NAMES_SHOWN = 3
 
 
 @dataclass(frozen=True)
@@ -30,50 +42,20 @@ class IngestOptions:
     timezone: str | None = None
     format: str | None = None
     dialect_dirs: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Known:
-    """The newest ledger row of one content."""
-
-    file_id: str
-    cluster: str
-    path: str
-    first_path: str
-    ordinal: int
-    size_bytes: int
-    mtime_us: int
-    compression: str | None
-    parsed_to: int
-    tail_offset: int
-    tail_line: int
-    head_bytes: int
-    head_sha: str
-    tail_bytes: int
-    tail_sha: str
-    first_line_sha: str
-    format: str | None
-    sniff: str
-    timezone: str | None
-    status: str  # of the last try to read it, also where that found nothing to parse
-    status_detail: str | None
+    signature_dirs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class FilePlan:
     """One file to read, from which byte, as which content."""
 
-    path: Path
+    look: Look
     file_id: str
     cluster: str
     first_path: str
     ordinal: int
-    size_bytes: int
-    mtime_us: int
-    compression: str | None
     parsed_from: int
     lines_before: int
-    head: bytes
     sniff: Sniff | None  # None: no format claims it
     detail: str  # JSON of what parsing depends on
     timezone: str | None
@@ -92,25 +74,13 @@ class Failure:
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything that an ingest has to do."""
+    """Everything that an ingest has to do, and what the user should know of it."""
 
     files: tuple[FilePlan, ...]
     failures: tuple[Failure, ...]
     n_unchanged: int
     n_duplicates: int
-    other_clusters: tuple[str, ...]  # names under which files of this ingest are known already
-
-
-def known_contents(rows: Sequence[Mapping[str, Any]]) -> dict[str, Known]:
-    """The newest ledger row of every readable content, by file_id; rows in any order."""
-    newest: dict[str, dict[str, Any]] = {}
-    for row in sorted(rows, key=lambda r: r["batch"]):
-        if row["parsed_from"] is not None:
-            newest[row["file_id"]] = dict(row)
-        elif row["file_id"] in newest:
-            newest[row["file_id"]] |= {k: row[k] for k in ("status", "status_detail")}
-    fields = Known.__dataclass_fields__
-    return {k: Known(**{f: row[f] for f in fields}) for k, row in newest.items()}
+    warnings: tuple[str, ...]
 
 
 def plan(
@@ -127,11 +97,78 @@ def plan(
     # what stands where it stood is certain; then what moved; only the rest can be new
     for step in (planner.take_in_place, planner.take_moved, planner.take_new):
         looks = [look for look in looks if not planner.is_taken(step, look)]
-    files = sorted(planner.files, key=lambda f: f.path)
+    failures = tuple(planner.failures())
     return Plan(
-        tuple(files), tuple(planner.failures()), planner.n_unchanged, planner.n_duplicates,
-        tuple(sorted(planner.other_clusters)),
+        tuple(sorted(planner.files, key=lambda f: f.look.path)), failures, planner.n_unchanged,
+        planner.n_duplicates,
+        (*(f"{f.path}: {f.reason}" for f in failures), *planner.notes.warnings(known, options)),
     )  # fmt: skip
+
+
+@dataclass
+class _Notes:
+    """What a user should know of a plan, by what happened; lists hold paths."""
+
+    replaced: list[str] = field(default_factory=list)
+    waiting: list[str] = field(default_factory=list)
+    read_anew: list[str] = field(default_factory=list)
+    other_zone: dict[tuple[str | None, str], list[str]] = field(default_factory=dict)
+    other_cluster: set[str] = field(default_factory=set)
+    new: list[str] = field(default_factory=list)
+    new_text: list[str] = field(default_factory=list)
+
+    def warnings(self, known: Mapping[str, Known], options: IngestOptions) -> list[str]:
+        """One warning per thing that happened, most serious first."""
+        out = list(self.replaced)
+        if self.waiting:
+            out.append(
+                f"{_some(self.waiting)} were read with --dialects or --signatures that are not "
+                "named now: what was read stays, what is new waits; name them again")  # fmt: skip
+        if self.read_anew:
+            out.append(
+                f"{_some(self.read_anew)} are read anew from their beginning: the dialects or "
+                "signatures for them are not those of before")  # fmt: skip
+        for (before, now), paths in sorted(self.other_zone.items(), key=repr):
+            out.append(
+                f"{_some(paths)}: times without offset now mean {now}, not "
+                f"{before or 'UTC as assumed'}, in all that was ever read of them")  # fmt: skip
+        out += [
+            f"files known as of cluster {name!r} stay there, not in {options.cluster!r}: ids are "
+            "made from that name; ingest them into a new lake to change it"
+            for name in sorted(self.other_cluster)
+        ]
+        return out + self._left_out(known, options)
+
+    def _left_out(self, known: Mapping[str, Known], options: IngestOptions) -> list[str]:
+        """Settings that files of this lake were read with, but not the new ones."""
+        zones = {k.timezone for k in known.values() if k.timezone}
+        clusters = {k.cluster for k in known.values()} - {DEFAULT_CLUSTER}
+        out = []
+        if self.new and zones and options.timezone is None:
+            out.append(
+                f"{_some(self.new)} are new and no --timezone is named: times without offset are "
+                f"read as UTC, but in other files of this lake as {_words(zones)}")  # fmt: skip
+        if self.new and clusters and options.cluster == DEFAULT_CLUSTER:
+            out.append(
+                f"{_some(self.new)} are new and no --cluster is named: they belong to the cluster "
+                f"whose accounting knows their job; other files of this lake are of "
+                f"{_words(clusters)}")  # fmt: skip
+        if self.new_text and not options.dialect_dirs and any(map(_definitions_of, known.values())):
+            out.append(
+                f"{_some(self.new_text)} are new and were read without the --dialects or "
+                "--signatures of other files of this lake; once they are named, they are read anew"
+            )  # fmt: skip
+        return out
+
+
+def _some(paths: Sequence[str]) -> str:
+    """The first paths, and how many more there are."""
+    more = len(paths) - _NAMES_SHOWN
+    return ", ".join(paths[:_NAMES_SHOWN]) + (f" and {more} more files" if more > 0 else "")
+
+
+def _words(names: set[str]) -> str:
+    return ", ".join(sorted(names))
 
 
 class _Planner:
@@ -143,28 +180,29 @@ class _Planner:
         self.files: list[FilePlan] = []
         self.unreadable: list[tuple[Path, str]] = []
         self.n_unchanged = self.n_duplicates = 0
-        self.other_clusters: set[str] = set()
+        self.notes = _Notes()
         self._options = options
         self._paths_now = paths_now
-        self._dialects = _dialects_sha(options.dialect_dirs)
+        self._definitions = _definitions(options)
         self._held: set[str] = set()  # contents that have been found
-        self._by_path = {k.path: k for k in sorted(known.values(), key=lambda k: k.ordinal)}
-        self._by_head = _ByHead(known.values())
-        self._new_by_head: dict[str, list[FilePlan]] = {}
+        newest_last = sorted(known.values(), key=lambda k: (k.batch, k.ordinal))
+        self._by_path = {k.path: k for k in newest_last}
+        self._by_head = ByHead(known.values())
+        self._new_by_head: dict[str, list[Look]] = {}
         self._ordinals: dict[str, int] = {}
         for content in known.values():
             n_before = self._ordinals.get(content.first_path, 0)
             self._ordinals[content.first_path] = max(n_before, content.ordinal + 1)
 
-    def look(self, path: Path) -> _Look | None:
+    def look(self, path: Path) -> Look | None:
         """One look at a file; None, and a note, if it cannot be read."""
         try:
-            return _look(path)
+            return look_at(path)
         except UnreadableFileError as error:
             self.unreadable.append((path, str(error.strerror)))
             return None
 
-    def is_taken(self, step: Callable[[_Look], bool], look: _Look) -> bool:
+    def is_taken(self, step: Callable[[Look], bool], look: Look) -> bool:
         """Whether the step dealt with the file; so it has if the file turns out unreadable."""
         try:
             return step(look)
@@ -172,47 +210,39 @@ class _Planner:
             self.unreadable.append((look.path, str(error.strerror)))
             return True
 
-    def take_in_place(self, look: _Look) -> bool:
+    def take_in_place(self, look: Look) -> bool:
         """A content that stands where it was last seen."""
         content = self._by_path.get(look.name)
-        if content is None or not _is_content(look, content):
+        if content is None or not is_content(look, content):
             return False
         self._hold(look, content)
         return True
 
-    def take_moved(self, look: _Look) -> bool:
+    def take_moved(self, look: Look) -> bool:
         """A content that was last seen elsewhere and is no longer there."""
         for content in self._by_head.contents(look.head):
-            if content.file_id in self._held or not _is_content(look, content):
+            if content.file_id in self._held or not is_content(look, content):
                 continue
-            if content.path not in self._paths_now and _still_holds(Path(content.path), content):
+            if content.path not in self._paths_now and still_holds(Path(content.path), content):
                 continue
             self._hold(look, content)
             return True
         return False
 
-    def take_new(self, look: _Look) -> bool:
-        """A copy of something known, a rewritten content, or a new one."""
+    def take_new(self, look: Look) -> bool:
+        """A copy of something known, or a new content."""
         if look.head and self._is_duplicate(look):
             self.n_duplicates += 1
             return True
-        before = self._by_path.get(look.name)
-        is_rewritten = (
-            before is not None
-            and before.file_id not in self._held
-            and before.first_path == look.name
-            and before.first_line_sha == first_line_sha(look.head)
-        )
-        if is_rewritten and before is not None:
-            self._held.add(before.file_id)
-            cluster, ordinal, zone = self._cluster(before), before.ordinal, before.timezone
-            name = before.file_id
-        else:
-            cluster, zone = self._options.cluster, None
-            ordinal = self._next_ordinal(look.name)
-            name = file_id(cluster, look.name, ordinal)
         sniff = _sniff(look, self._options)
-        self._add(look, sniff, name, cluster, look.name, ordinal, (0, 0), zone)
+        before = self._by_path.get(look.name)
+        if before is not None and before.file_id not in self._held:
+            if _is_corrected_table(look, sniff, before):
+                self._hold_again(look, sniff, before, (0, 0))
+                return True
+            if before.format == _TEXT:
+                self.notes.replaced.append(_replaced(look, before))
+        self._add_new(look, sniff)
         return True
 
     def failures(self) -> list[Failure]:
@@ -229,21 +259,28 @@ class _Planner:
             out.append(Failure(name, new_id, ordinal, reason, None))
         return out
 
-    def _hold(self, look: _Look, content: Known) -> None:
-        self._held.add(content.file_id)
-        cluster = self._cluster(content)
+    def _hold(self, look: Look, content: Known) -> None:
+        """Go on with a known content, if there is anything to go on with."""
         options = self._options
+        before, now = _definitions_of(content), self._definitions_for(content.format)
+        is_changed = before != now
         is_unchanged = (
-            look.name == content.path
+            content is self._by_path.get(look.name)  # else others stood there since
             and content.status != "unreadable"
             and look.size_bytes == (
                 content.size_bytes if look.compression else content.parsed_to
             )
             and options.timezone in (None, content.timezone)
             and options.format in (None, content.format)
-            and json.loads(content.sniff).get("dialects", "") == self._dialects_of(content.format)
         )  # fmt: skip
-        if is_unchanged:
+        if is_changed and before.keys() - now.keys():
+            self._held.add(content.file_id)
+            self.n_unchanged += is_unchanged
+            if not is_unchanged:
+                self.notes.waiting.append(look.name)
+            return
+        if is_unchanged and not is_changed:
+            self._held.add(content.file_id)
             self.n_unchanged += 1
             return
         sniff = _sniff(look, options)
@@ -253,189 +290,101 @@ class _Planner:
             and sniff.format == content.format
             and self._detail(sniff) == content.sniff
         )
+        if is_changed:
+            self.notes.read_anew.append(look.name)
         at = (content.tail_offset, content.tail_line) if goes_on else (0, 0)
-        self._add(
-            look, sniff, content.file_id, cluster, content.first_path, content.ordinal, at,
-            content.timezone,
-        )  # fmt: skip
+        self._hold_again(look, sniff, content, at)
 
-    def _add(
-        self, look: _Look, sniff: Sniff | None, name: str, cluster: str, first_path: str,
-        ordinal: int, at: tuple[int, int], zone: str | None,
-    ) -> None:  # fmt: skip
-        file = FilePlan(
-            path=look.path, file_id=name, cluster=cluster, first_path=first_path, ordinal=ordinal,
-            size_bytes=look.size_bytes, mtime_us=look.mtime_us, compression=look.compression,
-            parsed_from=at[0], lines_before=at[1], head=look.head, sniff=sniff,
-            detail=self._detail(sniff), timezone=self._options.timezone or zone,
-        )  # fmt: skip
-        self.files.append(file)
-        self._new_by_head.setdefault(sha(look.head), []).append(file)
-
-    def _cluster(self, content: Known) -> str:
-        """The cluster that a known content stays in: its id is made from that name."""
+    def _hold_again(
+        self, look: Look, sniff: Sniff | None, content: Known, at: tuple[int, int]
+    ) -> None:
+        """Read a known content from (byte, line) on; its facts from there on are superseded."""
+        self._held.add(content.file_id)
         if self._options.cluster not in (content.cluster, DEFAULT_CLUSTER):
-            self.other_clusters.add(content.cluster)
-        return content.cluster
+            self.notes.other_cluster.add(content.cluster)
+        zone = self._options.timezone or content.timezone
+        if zone and zone != content.timezone:
+            self.notes.other_zone.setdefault((content.timezone, zone), []).append(look.name)
+        self._add(FilePlan(
+            look, content.file_id, content.cluster, content.first_path, content.ordinal, *at,
+            sniff, self._detail(sniff), zone,
+        ))  # fmt: skip
 
-    def _next_ordinal(self, first_path: str) -> int:
-        ordinal = self._ordinals.get(first_path, 0)
-        self._ordinals[first_path] = ordinal + 1
-        return ordinal
+    def _add_new(self, look: Look, sniff: Sniff | None) -> None:
+        """Read a new content; its name is made from where it stands."""
+        options = self._options
+        ordinal = self._ordinals.get(look.name, 0)
+        self._ordinals[look.name] = ordinal + 1
+        self.notes.new.append(look.name)
+        if sniff is not None and sniff.format == _TEXT:
+            self.notes.new_text.append(look.name)
+        self._add(FilePlan(
+            look, file_id(options.cluster, look.name, ordinal), options.cluster, look.name,
+            ordinal, 0, 0, sniff, self._detail(sniff), options.timezone,
+        ))  # fmt: skip
+
+    def _add(self, file: FilePlan) -> None:
+        self.files.append(file)
+        self._new_by_head.setdefault(sha(file.look.head), []).append(file.look)
 
     def _detail(self, sniff: Sniff | None) -> str:
         """The part of a sniff that parsing depends on; counts of anchors only inform."""
         if sniff is None:
             return "{}"
         detail = {k: v for k, v in sniff.detail.items() if not k.startswith("dialect:")}
-        if dialects := self._dialects_of(sniff.format):
-            detail["dialects"] = dialects
-        return json.dumps(dict(sorted(detail.items())))
+        return json.dumps(dict(sorted((detail | self._definitions_for(sniff.format)).items())))
 
-    def _dialects_of(self, format_name: str | None) -> str:
-        return self._dialects if format_name == "text" else ""
+    def _definitions_for(self, format_name: str | None) -> dict[str, str]:
+        return self._definitions if format_name == _TEXT else {}
 
-    def _is_duplicate(self, look: _Look) -> bool:
+    def _is_duplicate(self, look: Look) -> bool:
         """Whether the same bytes are known from, or will be read from, another file."""
-        for content in self._by_head.contents(look.head):
-            is_whole = look.compression is not None or look.size_bytes == content.parsed_to
-            if is_whole and _is_content(look, content) and not _has_more(look, content.parsed_to):
-                return True
-        return any(_same_bytes(look, f) for f in self._new_by_head.get(sha(look.head), ()))
+        return any(is_whole_content(look, k) for k in self._by_head.contents(look.head)) or any(
+            has_same_bytes(look, other) for other in self._new_by_head.get(sha(look.head), ())
+        )
 
 
-class _ByHead:
-    """Contents by the hash of their head, whose length differs between short ones."""
+def _is_corrected_table(look: Look, sniff: Sniff | None, before: Known) -> bool:
+    """Whether a table was written again from its beginning on, with rows changed or added.
 
-    def __init__(self, known: Iterable[Known]) -> None:
-        self._contents: dict[tuple[int, str], list[Known]] = {}
-        for content in sorted(known, key=lambda k: (-k.parsed_to, k.file_id)):
-            if content.head_bytes:
-                key = (content.head_bytes, content.head_sha)
-                self._contents.setdefault(key, []).append(content)
-        self._sizes = sorted({n_bytes for n_bytes, _ in self._contents})
-
-    def contents(self, head: bytes) -> list[Known]:
-        """Those that a file with this head may continue, the longest first."""
-        running = hashlib.blake2b(digest_size=16)
-        done = 0
-        found: list[Known] = []
-        for n_bytes in self._sizes[: bisect_right(self._sizes, len(head))]:
-            running.update(head[done:n_bytes])
-            done = n_bytes
-            found += self._contents.get((n_bytes, running.hexdigest()), ())
-        return sorted(found, key=lambda k: (-k.parsed_to, k.file_id))
-
-
-@dataclass(frozen=True)
-class _Look:
-    """What one look at a file shows."""
-
-    path: Path
-    size_bytes: int
-    mtime_us: int
-    compression: str | None
-    head: bytes
-
-    @property
-    def name(self) -> str:
-        """The path as the ledger spells it."""
-        return path_text(self.path)
-
-
-def _look(path: Path) -> _Look:
-    compression = detect_compression(path)
-    try:
-        status = path.stat()
-    except OSError as error:
-        raise UnreadableFileError(error.errno, f"cannot read {path}: {error.strerror}") from error
-    head = read_range(path, compression, 0, HEAD_BYTES)
-    return _Look(path, status.st_size, status.st_mtime_ns // 1000, compression, head)
-
-
-def sha(data: bytes) -> str:
-    """The hash that the ledger keeps of heads and tails."""
-    return hashlib.blake2b(data, digest_size=16).hexdigest()
-
-
-def first_line_sha(head: bytes) -> str:
-    """The hash of the first line, by which a rewritten file is told from another one."""
-    return sha(head.partition(b"\n")[0])
-
-
-def _is_content(look: _Look, content: Known) -> bool:
-    """Whether the file begins with everything that was parsed of `content`."""
-    if len(look.head) < content.head_bytes:
-        return False
-    if sha(look.head[: content.head_bytes]) != content.head_sha:
-        return False
-    if look.compression is None and look.size_bytes < content.parsed_to:
-        return False
-    if look.size_bytes == content.size_bytes and look.mtime_us == content.mtime_us:
-        return True
-    start = content.parsed_to - content.tail_bytes
-    return sha(read_range(look.path, look.compression, start, content.tail_bytes)) == (
-        content.tail_sha
+    Its old rows then stand in it too. A table that begins elsewhere is of another window of time,
+    a shorter one may be cut: what stood in the old one is still true.
+    """
+    return (
+        sniff is not None
+        and sniff.format == before.format != _TEXT
+        and begins_as(look, before)
+        and look.compression == before.compression
+        and look.size_bytes >= before.size_bytes
     )
 
 
-def holds(path: Path, content: Known) -> bool:
-    """Whether the file begins with all that was parsed of a content; UnreadableFileError."""
-    return _is_content(_look(path), content)
-
-
-def _still_holds(path: Path, content: Known) -> bool:
-    try:
-        return holds(path, content)
-    except UnreadableFileError:
-        return False
-
-
-def _has_more(look: _Look, n_bytes: int) -> bool:
-    return look.compression is not None and bool(
-        read_range(look.path, look.compression, n_bytes, 1)
+def _replaced(look: Look, before: Known) -> str:
+    return (
+        f"{look.name} held {before.size_bytes:,} bytes when it was last read, now it holds "
+        f"{look.size_bytes:,} that do not go on from there: it was cut, rotated or written anew. "
+        "What was read stays; what both tell counts once; give the rotated files too, if there are"
     )
 
 
-def _same_bytes(look: _Look, other: FilePlan) -> bool:
-    """Whether two files with the same head have the same decompressed bytes throughout."""
-    is_plain = look.compression == other.compression is None
-    if is_plain and (look.size_bytes != other.size_bytes or not _same_tail(look, other)):
-        return False
-    return _whole_sha(look.path, look.compression) == _whole_sha(other.path, other.compression)
+def _definitions(options: IngestOptions) -> dict[str, str]:
+    """The hashes of the user's dialects and signatures; no entry without any."""
+    found = {}
+    for name, folders in (
+        ("dialects", options.dialect_dirs), ("signatures", options.signature_dirs),
+    ):  # fmt: skip
+        files = sorted(p for folder in folders for p in Path(folder).glob("*.toml"))
+        if files:
+            found[name] = sha(b"\0".join(p.read_bytes() for p in files))[:16]
+    return found
 
 
-def _same_tail(look: _Look, other: FilePlan) -> bool:
-    start = max(look.size_bytes - TAIL_BYTES, 0)
-    return read_range(look.path, None, start, TAIL_BYTES) == read_range(
-        other.path, None, start, TAIL_BYTES
-    )
+def _definitions_of(content: Known) -> dict[str, str]:
+    """The same of what a known content was read with."""
+    detail = json.loads(content.sniff)
+    return {k: detail[k] for k in ("dialects", "signatures") if k in detail}
 
 
-def _whole_sha(path: Path, compression: str | None) -> str:
-    running = hashlib.blake2b(digest_size=16)
-    buffer = memoryview(bytearray(1024 * 1024))
-    with open_bytes(path, compression) as source:
-        while n_bytes := source.readinto(buffer):
-            running.update(buffer[:n_bytes])
-    return running.hexdigest()
-
-
-def _dialects_sha(folders: Sequence[str]) -> str:
-    """The hash of user dialects; empty without any."""
-    files = sorted(p for folder in folders for p in Path(folder).glob("*.toml"))
-    return sha(b"\0".join(p.read_bytes() for p in files))[:16] if files else ""
-
-
-def file_id(cluster: str, first_path: str, ordinal: int) -> str:
-    """The name of a content: where it was first seen, and the how-many-eth content that was."""
-    return sha(f"{cluster}\0{first_path}\0{ordinal}".encode())[:16]
-
-
-def _sniff(look: _Look, options: IngestOptions) -> Sniff | None:
-    head = look.head
-    whole = head.rfind(b"\n") + 1
-    if whole and len(head) == HEAD_BYTES:
-        head = head[:whole]
-    sniffs = recognise(head, look.path.name, options.format)
+def _sniff(look: Look, options: IngestOptions) -> Sniff | None:
+    sniffs = recognise(whole_lines(look.head), look.path.name, options.format)
     return sniffs[0] if sniffs else None

@@ -17,7 +17,8 @@ import pyarrow as pa
 from parsers.blocks import BlockReader, CutLine, UnreadableFileError, read_range
 from parsers.formats import Block, Facts, ParseContext, Sniff, format_named
 from parsers.tables import FACT_TABLES, REJECT
-from pipeline.catalog import TAIL_BYTES, FilePlan, IngestOptions, sha
+from pipeline.catalog import FilePlan, IngestOptions
+from pipeline.contents import TAIL_BYTES, sha
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,7 @@ class ChunkTask:
     head: bytes
     sniff: Sniff
     dialect_dirs: tuple[str, ...]
+    signature_dirs: tuple[str, ...]
     parts: str  # folder that takes the chunk's facts
 
 
@@ -59,16 +61,17 @@ def plan_chunks(
     """The chunks of a file, numbered from `first`: one if compressed, none if unrecognised."""
     if plan.sniff is None:
         return []
+    look = plan.look
     borders: list[int | None] = [plan.parsed_from]
-    if plan.compression is None:
-        borders += range(plan.parsed_from + chunk_bytes, plan.size_bytes, chunk_bytes)
-        borders.append(plan.size_bytes)
+    if look.compression is None:
+        borders += range(plan.parsed_from + chunk_bytes, look.size_bytes, chunk_bytes)
+        borders.append(look.size_bytes)
     else:
         borders.append(None)
     return [
         ChunkTask(
-            first + i, str(plan.path), plan.file_id, int(start or 0), end, plan.compression,
-            plan.head, plan.sniff, options.dialect_dirs, str(parts),
+            first + i, str(look.path), plan.file_id, int(start or 0), end, look.compression,
+            look.head, plan.sniff, options.dialect_dirs, options.signature_dirs, str(parts),
         )
         for i, (start, end) in enumerate(itertools.pairwise(borders))
     ]  # fmt: skip
@@ -78,7 +81,9 @@ def parse_chunk(task: ChunkTask) -> ChunkResult:
     """Parse one chunk and write its facts into the parts folder; runs in a worker."""
     parser = format_named(task.sniff.format)
     reader, tail = _reader(task)
-    context = ParseContext(task.file_id, task.head, task.sniff, task.dialect_dirs)
+    context = ParseContext(
+        task.file_id, task.head, task.sniff, task.dialect_dirs, task.signature_dirs
+    )
     try:
         facts = parser.parse(tail.watch(reader), context)
     except UnreadableFileError as error:

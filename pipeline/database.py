@@ -29,6 +29,8 @@ _REMEDY = {
     False: "restore the folder of that batch from a copy, or ingest the logs into a new lake",
 }
 """What to do about a table of the timeline, and of the facts."""
+SPILL = ".spill"
+"""Folder of a lake that takes what does not fit into memory while its tables are made."""
 _BATCH = pa.field("batch", pa.int64())
 
 _LIVE = """
@@ -129,7 +131,7 @@ def new_connection(spill_to: Path | None = None) -> duckdb.DuckDBPyConnection:
     con.execute("set memory_limit = $limit", {"limit": MEMORY_LIMIT})
     con.execute("set enable_progress_bar = false")
     if spill_to is not None:
-        con.execute("set temp_directory = $folder", {"folder": str(spill_to / ".spill")})
+        con.execute("set temp_directory = $folder", {"folder": str(spill_to / SPILL)})
     return con
 
 

@@ -57,6 +57,11 @@ def discover(paths: Sequence[str], lake: Path) -> tuple[list[Path], list[Unreada
     return [found[k] for k in sorted(found)], [broken[k] for k in sorted(broken)]
 
 
+def is_unicode(path: Path) -> bool:
+    """Whether the bytes of a path are UTF-8: else only Python can open it."""
+    return os.fsencode(path).decode("utf-8", "replace") == str(path)
+
+
 def path_text(path: Path) -> str:
     """`path` as text that any file and terminal can hold: bytes that are no UTF-8 as escapes."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import errno
 import itertools
 import sys
 import time
@@ -28,14 +27,14 @@ from pipeline.chunks import (
     plan_chunks,
     skim_chunk,
 )
-from pipeline.discovery import discover, path_text
+from pipeline.contents import TAIL_BYTES, known_contents, sha
+from pipeline.discovery import discover
 from pipeline.errors import LakeError
 
 CHUNK_BYTES = 64 * 1024 * 1024
 _MAX_RACES = 20
 _ROWS_PER_GROUP = 100_000
 _SHOW_EVERY_S = 0.2
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @dataclass
@@ -85,37 +84,25 @@ def ingest(
     for _ in range(_MAX_RACES):
         number, rows = lake.read_ledger(lake_dir)
         ledger = rows.to_pylist()
-        known = catalog.known_contents(ledger)
         files, broken = discover(paths, lake_dir)
-        plan = catalog.plan(files, broken, known, options)
-        summary = IngestSummary(n_unchanged=plan.n_unchanged, n_duplicates=plan.n_duplicates)
+        plan = catalog.plan(files, broken, known_contents(ledger), options)
+        summary = IngestSummary(
+            n_unchanged=plan.n_unchanged, n_duplicates=plan.n_duplicates,
+            warnings=list(plan.warnings),
+        )  # fmt: skip
         failed = _new_failures(plan.failures, ledger, options)
-        summary.warnings += [f"{f.path}: {f.reason}" for f in plan.failures]
-        summary.warnings += [
-            f"files known as of cluster {name!r} stay there, not in {options.cluster!r}: ids are "
-            "made from that name; ingest them into a new lake to change it"
-            for name in plan.other_clusters
-        ]
         if not plan.files and not failed:
+            with lake.explained(lake_dir, "write to"):
+                lake.sweep(lake_dir)
             return summary
-        try:
-            with lake.staging(lake_dir) as staged:
-                n_rows = _write_batch(staged, plan.files, failed, options, jobs, chunk_bytes,
-                                      progress, summary)  # fmt: skip
-                if not n_rows:
-                    return summary
-                if lake.commit(staged, number + 1):
-                    summary.batch = number + 1
-                    return summary
-        except OSError as error:
-            why = error.strerror or str(error)
-            if error.errno in _FULL:
-                raise LakeError(
-                    f"no space left for the lake {lake_dir} ({why}): nothing was added; free some "
-                    "and run again"
-                ) from error
-            raise LakeError(f"cannot write to the lake {lake_dir}: {why}; nothing was added"
-                            ) from error  # fmt: skip
+        with lake.staging(lake_dir) as staged:
+            n_rows = _write_batch(
+                staged, plan.files, failed, options, jobs, chunk_bytes, progress, summary
+            )
+            if n_rows and lake.commit(staged, number + 1):
+                summary.batch = number + 1
+        if summary.batch is not None or not n_rows:
+            return summary
     raise LakeError(f"{lake_dir}: other ingests committed first {_MAX_RACES} times; run again")
 
 
@@ -163,7 +150,7 @@ def _write_batch(
             tasks_of[plan.file_id].append(task)
             owners.append(plan)
     results: dict[int, ChunkResult] = {}
-    total = sum(max(p.size_bytes - p.parsed_from, 0) for p in files)
+    total = sum(max(p.look.size_bytes - p.parsed_from, 0) for p in files)
     done = n_joined = 0
     lines_before = _LineBases(owners)
     with _Tables(staged.folder) as tables:
@@ -173,7 +160,7 @@ def _write_batch(
             while n_joined in results:
                 tables.add(tasks[n_joined], lines_before.of(tasks[n_joined], results[n_joined]))
                 n_joined += 1
-            done += (task.end or owners[task.number].size_bytes) - task.start
+            done += (task.end or owners[task.number].look.size_bytes) - task.start
             if progress is not None:
                 progress(min(done, total), total)
     rows = list(failed)
@@ -182,7 +169,7 @@ def _write_batch(
         if mine or plan.sniff is None:
             rows.append(_ledger_row(plan, mine, summary))
         else:
-            summary.warnings.append(f"{plan.path}: {_REPLACED}; the next ingest reads it")
+            summary.warnings.append(f"{plan.look.name}: {_REPLACED}; the next ingest reads it")
     parts.rmdir()
     table_rows = pa.Table.from_pylist(rows, schema=lake.LEDGER.schema).sort_by("file_id")
     pq.write_table(table_rows, staged.folder / f"{lake.LEDGER.name}.parquet", compression="zstd")
@@ -279,7 +266,8 @@ def _ledger_row(
     plan: FilePlan, results: Sequence[ChunkResult], summary: IngestSummary
 ) -> LedgerRow:
     """The ledger row of a file."""
-    end = plan.parsed_from if plan.sniff else plan.size_bytes
+    look = plan.look
+    end = plan.parsed_from if plan.sniff else look.size_bytes
     last = ChunkResult(0, end, end, 0, None, 0, {})
     # an empty chunk lies inside a record of the one before it
     last = next((r for r in reversed(results) if r.n_lines), last)
@@ -294,21 +282,19 @@ def _ledger_row(
     for result in results:
         for name, n_rows in result.n_rows.items():
             summary.n_rows[name] = summary.n_rows.get(name, 0) + n_rows
-    path = path_text(plan.path)
     if problem:
-        summary.warnings.append(f"{path}: {problem}")
+        summary.warnings.append(f"{look.name}: {problem}")
     return {
-        "file_id": plan.file_id, "cluster": plan.cluster, "path": path,
-        "first_path": plan.first_path, "ordinal": plan.ordinal, "size_bytes": plan.size_bytes,
-        "mtime_us": plan.mtime_us, "compression": plan.compression,
+        "file_id": plan.file_id, "cluster": plan.cluster, "path": look.name,
+        "first_path": plan.first_path, "ordinal": plan.ordinal, "size_bytes": look.size_bytes,
+        "mtime_us": look.mtime_us, "compression": look.compression,
         "parsed_from": plan.parsed_from, "parsed_to": last.next_byte,
         "tail_offset": last.tail_offset,
         "tail_line": plan.lines_before + n_lines - last.n_lines + last.tail_line,
         "n_lines": plan.lines_before + n_lines,
-        "head_bytes": min(len(plan.head), last.next_byte),
-        "head_sha": catalog.sha(plan.head[: last.next_byte]),
+        "head_bytes": min(len(look.head), last.next_byte),
+        "head_sha": sha(look.head[: last.next_byte]),
         "tail_bytes": last.tail_bytes, "tail_sha": last.tail_sha,
-        "first_line_sha": catalog.first_line_sha(plan.head),
         "format": plan.sniff.format if plan.sniff else None,
         "format_version": format_named(plan.sniff.format).version if plan.sniff else None,
         "sniff": plan.detail, "timezone": plan.timezone,
@@ -329,12 +315,12 @@ def _status(plan: FilePlan, results: Sequence[ChunkResult]) -> tuple[str, str | 
 
 def _with_tail(last: ChunkResult, plan: FilePlan) -> ChunkResult:
     """`last` with the hash of the bytes before its end, for a file of which nothing was parsed."""
-    n_bytes = min(catalog.TAIL_BYTES, last.next_byte)
+    look, n_bytes = plan.look, min(TAIL_BYTES, last.next_byte)
     try:
-        tail = read_range(plan.path, plan.compression, last.next_byte - n_bytes, n_bytes)
+        tail = read_range(look.path, look.compression, last.next_byte - n_bytes, n_bytes)
     except UnreadableFileError:
         tail = b""
-    return dataclasses.replace(last, tail_bytes=n_bytes, tail_sha=catalog.sha(tail))
+    return dataclasses.replace(last, tail_bytes=n_bytes, tail_sha=sha(tail))
 
 
 class ProgressLine:

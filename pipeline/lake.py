@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from parsers.tables import Column, Table
+from pipeline.discovery import is_unicode, path_text
 from pipeline.errors import LakeError
 
 TIMELINE_LINK = "timeline"
@@ -32,6 +33,21 @@ _FACTS = "facts"
 _BATCH_NAME = re.compile(r"batch=(\d{6,})")
 _STAGING = ".staging-"
 _LOCK = ".lock"
+
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_ADVICE = {
+    errno.ENOSPC: "free some space and run again",
+    errno.EDQUOT: "free some of your quota and run again",
+    errno.EFBIG: "raise the limit of file sizes (ulimit -f) and run again",
+    errno.EROFS: "mount its file system writable, or name another --lake",
+    errno.EACCES: "run as a user who may change it, or name another --lake",
+    errno.EPERM: "run as a user who may change it, or name another --lake",
+    errno.ENOTDIR: "expected a folder, or a path where one can be made; name another --lake",
+    errno.EEXIST: "expected a folder, or a path where one can be made; name another --lake",
+    errno.ENOENT: "expected a folder, or a path where one can be made; name another --lake",
+    errno.ENAMETOOLONG: "name a --lake with a shorter path",
+    errno.ELOOP: "remove one of the symbolic links, or name another --lake",
+}
 
 _I64, _STR = pa.int64(), pa.string()
 
@@ -57,7 +73,6 @@ LEDGER = Table(
         Column("head_sha", _STR, "hash of the first bytes of the content"),
         Column("tail_bytes", _I64, "bytes before parsed_to that tail_sha covers", "bytes"),
         Column("tail_sha", _STR, "hash of the last parsed bytes"),
-        Column("first_line_sha", _STR, "hash of the first line"),
         Column("format", _STR, "recognised format"),
         Column("format_version", _STR, "version of the format's parser"),
         Column("sniff", _STR, "JSON: what recognition found, as parsing needs it"),
@@ -73,14 +88,30 @@ LEDGER = Table(
 def committed_batches(lake: Path) -> dict[int, Path]:
     """Number and folder of every committed batch, ascending."""
     folder = lake / _FACTS
-    if not folder.is_dir():
-        return {}
-    found = {
-        int(match[1]): entry
-        for entry in folder.iterdir()
-        if (match := _BATCH_NAME.fullmatch(entry.name))
-    }
+    if not is_unicode(lake):
+        raise LakeError(
+            f"{path_text(lake)}: the path of a lake must be UTF-8, since any tool shall read it; "
+            "name another --lake"
+        )
+    with explained(lake, "read"):
+        entries = list(folder.iterdir()) if folder.is_dir() else []
+    found = {int(m[1]): entry for entry in entries if (m := _BATCH_NAME.fullmatch(entry.name))}
     return dict(sorted(found.items()))
+
+
+@contextmanager
+def explained(lake: Path, action: str, kept: str = "it is as it was") -> Iterator[None]:
+    """LakeError with advice where the system refuses an action ("read", "write to") meanwhile.
+
+    `kept` says what has not changed.
+    """
+    try:
+        yield
+    except OSError as error:
+        why = os.strerror(error.errno) if error.errno else str(error)
+        what = "no space left in" if error.errno in _NO_SPACE else f"cannot {action}"
+        advice = _ADVICE.get(error.errno or 0, "look at the system log, then run again")
+        raise LakeError(f"{what} the lake {lake} ({why}): {kept}; {advice}") from error
 
 
 def require_lake(lake: Path) -> Path:
@@ -96,7 +127,8 @@ def require_lake(lake: Path) -> Path:
 def timeline_dir(lake: Path) -> Path | None:
     """The folder of the current timeline tables; None before the first split."""
     link = lake / TIMELINE_LINK
-    return link.resolve() if link.is_dir() else None
+    with explained(lake, "read"):
+        return link.resolve() if link.is_dir() else None
 
 
 def read_ledger(lake: Path) -> tuple[int, pa.Table]:
@@ -128,25 +160,20 @@ class Staging:
 def staging(lake: Path) -> Iterator[Staging]:
     """A locked folder for the next batch; it is gone afterwards unless it was committed.
 
-    LakeError where the lake cannot be written.
+    LakeError where the lake cannot be written, also by the caller meanwhile.
     """
     facts = lake / _FACTS
     folder = facts / f"{_STAGING}{os.getpid()}-{uuid.uuid4().hex[:12]}"
-    try:
+    with explained(lake, "write to", "nothing was added"):
         facts.mkdir(parents=True, exist_ok=True)
         sweep(lake)
         lock = _locked(folder)
-    except OSError as error:
-        raise LakeError(
-            f"cannot write to the lake {lake}: {error.strerror}; expected a folder with free space "
-            "that this user may change"
-        ) from error
-    try:
-        yield Staging(folder)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        _lock_file(folder).unlink(missing_ok=True)
-        lock.close()
+        try:
+            yield Staging(folder)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+            _lock_file(folder).unlink(missing_ok=True)
+            lock.close()
 
 
 def commit(staged: Staging, number: int) -> bool:
@@ -170,7 +197,7 @@ def commit(staged: Staging, number: int) -> bool:
 
 
 def sweep(lake: Path) -> None:
-    """Remove what crashed ingests left: staging folders whose lock is free."""
+    """Remove what crashed ingests left: staging folders whose lock is free; OSError."""
     for lock_file in (lake / _FACTS).glob(f"{_STAGING}*{_LOCK}"):
         try:
             with lock_file.open("r+") as lock:

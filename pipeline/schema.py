@@ -31,6 +31,8 @@ FILE = Table(
     ("file_id",),
     (
         Column("file_id", _STR, "content's origin; survives renaming, rotation and compression"),
+        Column("log_id", _STR, "first file of the log that it is part of; its own id if alone"),
+        Column("part_no", _I64, "place in that log, from 1: rotated files are one log"),
         Column("cluster", _STR, "cluster that the file belongs to"),
         Column("path", _STR, "newest path under which the content was seen"),
         Column("file_name", _STR, "last part of the path"),

@@ -10,7 +10,7 @@ from pathlib import Path
 import duckdb
 
 from parsers.blocks import BlockReader, UnreadableFileError, detect_compression, read_range
-from pipeline import catalog, database, lake
+from pipeline import contents, database, lake
 from pipeline.errors import EvidenceError, UsageError
 from pipeline.report import words
 from pipeline.schema import ALL_TABLES
@@ -164,7 +164,7 @@ class _Source:
     """Where the files of a lake stand now; each is compared with the ledger once."""
 
     def __init__(self, lake_dir: Path) -> None:
-        self._known = catalog.known_contents(lake.read_ledger(lake_dir)[1].to_pylist())
+        self._known = contents.known_contents(lake.read_ledger(lake_dir)[1].to_pylist())
         self._problems: dict[str, str | None] = {}
 
     def place(self, file_id: str) -> tuple[str, str | None]:
@@ -177,9 +177,9 @@ class _Source:
         return content.path, self._problems[file_id]
 
 
-def _problem(path: Path, content: catalog.Known) -> str | None:
+def _problem(path: Path, content: contents.Known) -> str | None:
     try:
-        is_same = catalog.holds(path, content)
+        is_same = contents.holds(path, content)
     except UnreadableFileError as error:
         return str(error.strerror)
     return None if is_same else f"{path} holds other bytes since it was read"

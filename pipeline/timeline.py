@@ -1,7 +1,9 @@
 """Run the stages of `sql/` over a lake's facts and publish the timeline tables.
 
-A stage is one statement in a file `NNN_name.sql`; it makes the table `name`. Stages run in the
-order of their numbers on one connection. Between two of them SciPy finds connected attempts.
+A stage is one statement in a file `NNN_name.sql`; it makes the table `name` (a name that ends with
+`macros`: macros). Stages run in the order of their numbers on one connection. Between two of them
+SciPy finds connected attempts. They see the files of a rotated log as one; what is published names
+the file in which each line stands.
 """
 
 from __future__ import annotations
@@ -20,14 +22,14 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipeline import database
+from pipeline import database, log_places
 from pipeline.errors import LakeError
-from pipeline.lake import TIMELINE_LINK, committed_batches, timeline_dir
+from pipeline.lake import TIMELINE_LINK, committed_batches, explained, timeline_dir
 from pipeline.resources import sql_dir
 from pipeline.schema import TIMELINE_TABLES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from parsers.tables import Table
 
@@ -35,6 +37,7 @@ LINK_STAGE = "run_link"
 """The stage behind which connected attempts are put together."""
 
 _SOURCE = "source.txt"
+_STAGING = ".timeline-"
 
 
 @dataclass(frozen=True)
@@ -58,22 +61,40 @@ def rebuild(lake: Path) -> TimelineSummary:
     """Rebuild all timeline tables of a lake and publish them in one atomic step.
 
     A second rebuild on the same lake waits for the first. The old tables stay readable until the
-    new ones are complete.
+    new ones are complete, and those that are being read until the rebuild after this one.
+    LakeError where there is no room for them; then the old ones stay.
     """
     with one_at_a_time(lake):
-        source = _source(lake)  # first: a batch that lands meanwhile must make the tables stale
-        con = database.new_connection(spill_to=lake)
-        database.register_facts(con, lake)
-        run_stages(con)
-        staging = lake / f".timeline-{uuid.uuid4().hex}"
-        staging.mkdir()
-        try:
-            n_rows = {t.name: _export(con, t, staging) for t in TIMELINE_TABLES}
-            (staging / _SOURCE).write_text(source)
-        except BaseException:  # an interrupt included: what is half written goes, the error stays
-            shutil.rmtree(staging)
-            raise
+        return _rebuild(lake)
+
+
+def refresh(lake: Path) -> TimelineSummary | None:
+    """Rebuild unless the tables are current, also after waiting for another rebuild."""
+    if is_current(lake):
+        return None
+    with one_at_a_time(lake):
+        return None if is_current(lake) else _rebuild(lake)
+
+
+def _rebuild(lake: Path) -> TimelineSummary:
+    before = timeline_dir(lake)
+    _remove_timelines(lake, lambda folder: not (folder / _SOURCE).exists())  # of killed rebuilds
+    shutil.rmtree(lake / database.SPILL, ignore_errors=True)
+    source = _source(lake)  # first: a batch that lands meanwhile must make the tables stale
+    staging = lake / f"{_STAGING}{uuid.uuid4().hex}"
+    staging.mkdir()
+    try:
+        with _room_to_spill(lake), database.new_connection(spill_to=lake) as con:
+            database.register_facts(con, lake)
+            run_stages(con)
+            places = log_places.places(con)
+            n_rows = {t.name: _export(con, t, staging, places) for t in TIMELINE_TABLES}
+        (staging / _SOURCE).write_text(source)
         _publish(lake, staging)
+    except BaseException:  # an interrupt included: what is half written goes, the error stays
+        shutil.rmtree(staging, ignore_errors=True)
+        raise
+    _remove_timelines(lake, lambda folder: folder not in (before, timeline_dir(lake)))
     return TimelineSummary(n_rows)
 
 
@@ -81,7 +102,8 @@ def is_current(lake: Path) -> bool:
     """Whether the published tables come from all facts of the lake and from today's stages."""
     folder = timeline_dir(lake)
     source = folder / _SOURCE if folder else None
-    return source is not None and source.is_file() and source.read_text() == _source(lake)
+    with explained(lake, "read"):
+        return source is not None and source.is_file() and source.read_text() == _source(lake)
 
 
 def _source(lake: Path) -> str:
@@ -97,7 +119,7 @@ def run_stages(con: duckdb.DuckDBPyConnection) -> None:
     for path in sorted(sql_dir().glob("*.sql")):
         name = path.stem.split("_", 1)[1]
         text = path.read_text()
-        if name == "macros":
+        if name.endswith("macros"):
             con.execute(text)
             continue
         try:
@@ -140,7 +162,9 @@ def check(lake: Path) -> list[Violation]:
     return violations
 
 
-def _export(con: duckdb.DuckDBPyConnection, table: Table, folder: Path) -> int:
+def _export(
+    con: duckdb.DuckDBPyConnection, table: Table, folder: Path, places: log_places.Places
+) -> int:
     """Write one table under its schema; the number of its rows."""
     reader = con.table(table.name).to_arrow_reader(250_000)
     names = table.schema.names
@@ -149,7 +173,7 @@ def _export(con: duckdb.DuckDBPyConnection, table: Table, folder: Path) -> int:
     with pq.ParquetWriter(path, table.schema, compression="zstd") as writer:
         for batch in reader:
             rows = pa.table(batch.to_pydict() if not batch.num_rows else batch).select(names)
-            writer.write_table(rows.cast(table.schema))
+            writer.write_table(places.in_files(rows).cast(table.schema))
             n_rows += rows.num_rows
     with path.open("rb") as handle:
         os.fsync(handle.fileno())
@@ -157,24 +181,49 @@ def _export(con: duckdb.DuckDBPyConnection, table: Table, folder: Path) -> int:
 
 
 def _publish(lake: Path, staging: Path) -> None:
-    """Let the timeline link point to `staging`, then remove older timelines."""
+    """Let the timeline link point to `staging`."""
     link = lake / TIMELINE_LINK
     if link.exists() and not link.is_symlink():
         raise LakeError(
             f"{link} is a folder that wallsplit did not make; "
             "expected a link to the current timeline. Move it away and run again."
         )
-    pointer = lake / f".timeline-link-{uuid.uuid4().hex}"
+    pointer = lake / f"{_STAGING}link-{uuid.uuid4().hex}"
     pointer.symlink_to(staging.name)
     pointer.replace(link)
-    for old in lake.glob(".timeline-*"):
-        if old.name != staging.name and old.is_dir() and not old.is_symlink():
-            shutil.rmtree(old)
+
+
+def _remove_timelines(lake: Path, is_old: Callable[[Path], bool]) -> None:
+    """Remove old timelines, and the pointers of rebuilds killed while they published."""
+    for entry in lake.glob(f"{_STAGING}*"):
+        if entry.is_symlink():
+            entry.unlink()
+        elif entry.is_dir() and is_old(entry.resolve()):
+            shutil.rmtree(entry, ignore_errors=True)
+
+
+@contextmanager
+def _room_to_spill(lake: Path) -> Iterator[None]:
+    """LakeError where what does not fit into memory does not fit on the disk either."""
+    try:
+        yield
+    except (duckdb.OutOfMemoryException, duckdb.IOException) as error:
+        is_spill = isinstance(error, duckdb.OutOfMemoryException) or database.SPILL in str(error)
+        if not is_spill:
+            raise
+        raise LakeError(
+            f"no space left in the lake {lake} for tables that are larger than "
+            f"{database.MEMORY_LIMIT} ({str(error).splitlines()[0]}): its timeline stays the old "
+            "one; free some space and run again"
+        ) from error
 
 
 @contextmanager
 def one_at_a_time(lake: Path) -> Iterator[None]:
-    """Keep others from changing the lake's timeline meanwhile."""
-    with (lake / ".timeline.lock").open("w") as handle:
+    """Keep others from changing the lake's timeline meanwhile; LakeError where that fails."""
+    with (
+        explained(lake, "write to", "its timeline stays the old one"),
+        (lake / ".timeline.lock").open("w") as handle,
+    ):
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield

@@ -5,11 +5,17 @@
 -- and if it never is, when the file was already being written before that hour.
 -- Reads: raw_train_event, raw_fault_event, raw_clock_mark, file_state.
 with printed as (
-    select file_id, seq, stamp_us, stamp_kind from raw_train_event where stamp_us is not null
+    select file_id, seq, stamp_us, stamp_kind
+    from in_log('raw_train_event')
+    where stamp_us is not null
     union
-    select file_id, seq, stamp_us, stamp_kind from raw_fault_event where stamp_us is not null
+    select file_id, seq, stamp_us, stamp_kind
+    from in_log('raw_fault_event')
+    where stamp_us is not null
     union
-    select file_id, seq, stamp_us, stamp_kind from raw_clock_mark where stamp_us is not null
+    select file_id, seq, stamp_us, stamp_kind
+    from in_log('raw_clock_mark')
+    where stamp_us is not null
 ),
 
 stamps as (

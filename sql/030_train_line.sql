@@ -3,6 +3,6 @@
 select
     t.* exclude (batch),
     coalesce(inferred_stamp.at_us, wall_us(t.stamp_us, t.stamp_kind, f.timezone)) as stated_us
-from raw_train_event as t
+from in_log('raw_train_event') as t
 join file_state as f using (file_id)
 left join inferred_stamp using (file_id, seq, stamp_kind)

@@ -15,6 +15,6 @@ select
     (t.component = 'process.exit' and t.mode = 'fail_stop')
     or (t.component like 'scheduler.%' and t.role = 'root') as is_exit,
     t.role in ('root', 'either', 'symptom', 'cascade', 'teardown') as is_trouble
-from raw_fault_event as t
+from in_log('raw_fault_event') as t
 join file_state as f using (file_id)
 left join inferred_stamp using (file_id, seq, stamp_kind)

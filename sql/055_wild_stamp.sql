@@ -13,7 +13,7 @@ with stamps as (
     select
         c.file_id, c.seq,
         coalesce(inferred_stamp.at_us, wall_us(c.stamp_us, c.stamp_kind, f.timezone)) as stated_us
-    from raw_clock_mark as c
+    from in_log('raw_clock_mark') as c
     join file_state as f using (file_id)
     left join inferred_stamp using (file_id, seq, stamp_kind)
 ),

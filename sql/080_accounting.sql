@@ -35,5 +35,7 @@ qualify row_number() over (
     partition by scheduler, cluster, native_id, step_id, submit_at_us,
         case when step_id is not null then start_at_us end,
         case when step_id is not null then job_name end
-    order by (end_at_us is null), end_at_us desc, start_at_us desc nulls last, file_id, seq desc
+    order by
+        (end_at_us is null), end_at_us desc, start_at_us desc nulls last, modified_us desc,
+        file_id, seq desc
 ) = 1

@@ -11,7 +11,7 @@ with others as (
         coalesce(inferred_stamp.at_us, wall_us(c.stamp_us, c.stamp_kind, f.timezone))
         + coalesce(o.offset_us, 0) as at_us,
         c.stamp_resolution_s
-    from raw_clock_mark as c
+    from in_log('raw_clock_mark') as c
     join file_state as f using (file_id)
     left join inferred_stamp using (file_id, seq, stamp_kind)
     left join clock_offset as o on o.file_id = c.file_id

@@ -103,7 +103,7 @@ def _ledger(files: list[str], clusters: dict[str, str], zones: dict[str, str]) -
     def row(file_id: str) -> dict[str, object]:
         return {
             "file_id": file_id, "cluster": clusters.get(file_id, "default"),
-            "path": f"/logs/{file_id}", "format": "text",
+            "path": f"/logs/{file_id}", "first_path": f"/logs/{file_id}", "format": "text",
             "status": "parsed", "status_detail": "", "compression": "",
             "timezone": zones.get(file_id, "UTC"),
             "tail_offset": 0, "parsed_from": 0, "parsed_to": 10_000, "n_lines": 100,

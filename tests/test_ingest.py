@@ -14,8 +14,8 @@ import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from parsers.formats import all_formats
-from pipeline import catalog
+from parsers.formats import HEAD_BYTES, all_formats
+from pipeline import catalog, database
 from pipeline import ingest as ingest_module
 from pipeline.catalog import IngestOptions
 from pipeline.chunks import ChunkResult, ChunkTask, parse_chunk
@@ -228,21 +228,26 @@ def test_copies_seen_in_one_ingest_are_counted_once(
     assert read(logs, into=lake_dir).batch is None
 
 
-def test_rewritten_file_supersedes_its_old_facts(tmp_path: Path, lake_dir: Path) -> None:
+def test_a_long_table_written_anew_from_the_same_beginning_is_read_anew(
+    tmp_path: Path, lake_dir: Path
+) -> None:
     accounting = tmp_path / "sacct.txt"
-    accounting.write_text(sacct(20))
+    text = sacct(1500)
+    accounting.write_text(text)
     read(accounting, into=lake_dir)
-    accounting.write_text(sacct(20).replace("COMPLETED", "NODE_FAIL"))
-    read(accounting, into=lake_dir)
-    states = [row[living_column("accounting_row", "state")] for row in
-              living(lake_dir)["accounting_row"]]  # fmt: skip
-    assert states == ["NODE_FAIL"] * 20
+    assert text.rindex("COMPLETED") > HEAD_BYTES
+    at = text.rindex("COMPLETED")
+    accounting.write_text(text[:at] + "NODE_FAIL" + text[at + 9 :])
+    assert read(accounting, into=lake_dir).warnings == []
+    rows = database_rows(lake_dir, "select state, count(*) from raw_accounting_row group by all")
+    assert sorted(rows) == [("COMPLETED", 1499), ("NODE_FAIL", 1)]
+    assert len({row["file_id"] for row in ledger(lake_dir)}) == 1
 
 
-def living_column(table: str, column: str) -> int:
-    from parsers.tables import FACT_TABLES
-
-    return next(t for t in FACT_TABLES if t.name == table).schema.get_field_index(column)
+def database_rows(lake_dir: Path, query: str) -> list[tuple[object, ...]]:
+    con = database.new_connection()
+    database.register_facts(con, lake_dir)
+    return con.sql(query).fetchall()
 
 
 def test_equal_first_lines_and_names_do_not_collide(tmp_path: Path, lake_dir: Path) -> None:
@@ -370,7 +375,7 @@ def test_what_may_not_be_read_is_said(tmp_path: Path, request: pytest.FixtureReq
     found, broken = discover([str(logs), str(logs / "closed" / "x.log")], tmp_path / "lake")
     assert {b.path for b in broken} == {logs / "closed", logs / "closed" / "x.log"}
     plan = catalog.plan(found, broken, {}, IngestOptions())
-    assert [f.path.name for f in plan.files] == ["good.log"]
+    assert [f.look.path.name for f in plan.files] == ["good.log"]
     assert len(plan.failures) == 3
     assert all("permission" in f.reason for f in plan.failures)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import random
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -94,3 +96,88 @@ def test_growth_night_by_night_is_the_same_as_all_at_once(logs, tmp_path, seed):
         for name, text in contents.items():
             write(folder / name, text)
     assert tables_of(tmp_path) == wanted
+
+
+ROTATIONS: dict[str, Callable[[str, int], str]] = {
+    "numbered": lambda name, age: name if age == 0 else f"{name}.{age}",
+    "packed": lambda name, age: name + ("" if age == 0 else f".{age}" + ".gz" * (age > 1)),
+    "dated": lambda name, age: name if age == 0 else f"{name}-202602{9 - age:02d}",
+    "dated before the extension": lambda name, age: (
+        name if age == 0 else f"{Path(name).with_suffix('')}.2026-02-{9 - age:02d}.out"),
+}  # fmt: skip
+
+
+def cut(data: bytes, n_parts: int, dice: random.Random) -> list[bytes]:
+    """The bytes in so many parts of whole lines, some of which may be empty."""
+    lines = data.splitlines(keepends=True)
+    ends = [*sorted(dice.randrange(len(lines) + 1) for _ in range(n_parts - 1)), len(lines)]
+    return [b"".join(lines[a:b]) for a, b in zip([0, *ends], ends, strict=False)]
+
+
+def rotate(folder: Path, name: str, rotation: str, parts: list[bytes]) -> None:
+    """The parts that are written so far, the last one under the name of the log."""
+    for stale in (folder / name).parent.glob(f"{Path(name).stem}*"):
+        stale.unlink()
+    for age, data in enumerate(reversed(parts)):
+        path = folder / ROTATIONS[rotation](name, age)
+        write(path, gzip.compress(data) if path.suffix == ".gz" else data)
+
+
+def in_logs(tables: Tables) -> Tables:
+    """The tables with the name of the log for its files, and places counted through all of them."""
+    before: dict[str, tuple[str, int, int]] = {}
+    sums = {}
+    for row in sorted(tables["file"], key=lambda r: (r["log_id"], r["part_no"])):
+        name, n_bytes, n_lines = sums.get(row["log_id"], (row["log_id"], 0, 0))
+        before[row["file_id"]] = (name, n_bytes, n_lines)
+        sums[row["log_id"]] = (name, n_bytes + row["n_bytes"], n_lines + row["n_lines"])
+    names = {
+        row["log_id"]: Path(row["path"]).name
+        for row in sorted(tables["file"], key=lambda r: r["part_no"])
+    }
+
+    def moved(row: dict[str, object]) -> dict[str, object]:
+        if row.get("file_id") is None:
+            return row
+        log_id, n_bytes, n_lines = before[row["file_id"]]
+        new = {"file_id": names[log_id], "line": n_lines, "byte_offset": n_bytes, "seq": n_bytes}
+        return {
+            k: new[k] if k == "file_id" else v + new[k] if k in new else v for k, v in row.items()
+        }
+
+    return {
+        name: sorted(map(moved, rows), key=repr) for name, rows in tables.items() if name != "file"
+    }
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("rotation", ROTATIONS)
+def test_a_rotated_set_is_one_log(logs, tmp_path, rotation, seed):
+    _, contents, wanted = logs
+    dice = random.Random(seed)
+    for name, data in contents.items():
+        if name.endswith(".out"):
+            rotate(tmp_path / "logs", name, rotation, cut(data, 2 + seed, dice))
+        else:
+            write(tmp_path / "logs" / name, data)
+    ingest([str(tmp_path / "logs")], tmp_path / "lake")
+    assert in_logs(tables_of(tmp_path / "lake")) == in_logs(wanted)
+
+
+@pytest.mark.parametrize("rotation", ROTATIONS)
+def test_a_log_rotated_night_by_night_is_one_log(logs, tmp_path, rotation):
+    _, contents, wanted = logs
+    dice = random.Random(len(rotation))
+    n_parts = 3
+    parts = {name: cut(data, n_parts, dice) for name, data in contents.items()}
+    for night in range(n_parts):
+        for name, data in contents.items():
+            if not name.endswith(".out"):
+                write(tmp_path / "logs" / name, data)
+                continue
+            written = parts[name][: night + 1]
+            if night < n_parts - 1:  # its last part still grows
+                written[-1] = written[-1][: dice.randrange(len(written[-1]) + 1)]
+            rotate(tmp_path / "logs", name, rotation, written)
+        ingest([str(tmp_path / "logs")], tmp_path / "lake")
+    assert in_logs(tables_of(tmp_path / "lake")) == in_logs(wanted)

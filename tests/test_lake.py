@@ -147,6 +147,14 @@ def test_live_staging_is_not_swept_but_an_abandoned_one_is(lake_dir: Path) -> No
     assert names(lake_dir / "facts") == []
 
 
+def test_abandoned_staging_goes_even_where_nothing_is_new(log: Path, lake_dir: Path) -> None:
+    read(log, into=lake_dir)
+    (lake_dir / "facts" / ".staging-1-dead").mkdir()
+    (lake_dir / "facts" / ".staging-1-dead.lock").touch()
+    assert read(log, into=lake_dir).batch is None
+    assert names(lake_dir / "facts") == ["batch=000001"]
+
+
 def test_ingests_at_once_keep_every_fact_once(tmp_path: Path, lake_dir: Path) -> None:
     logs = []
     for number in range(3):

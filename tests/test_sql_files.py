@@ -24,6 +24,9 @@ def tables_read(path: Path) -> set[str]:
     text = re.sub(r"--[^\n]*", "", path.read_text())
     ctes = set(re.findall(r"^(?:with )?(\w+) as \($", text, re.MULTILINE))
     named = set(re.findall(r"\b(?:from|join)\s+(\w+)", text))
+    named |= set(re.findall(r"\bin_log\('(\w+)'\)", text))
+    if "log_fact()" in text:
+        named |= {"raw_train_event", "raw_fault_event", "raw_clock_mark"}
     known = NAMES | MADE_ELSEWHERE | {n for n in named if n.startswith("raw_")}
     return (named & known) - ctes
 

@@ -28,8 +28,7 @@ def run(args: argparse.Namespace) -> int:
     if not lake.committed_batches(args.lake):
         raise LakeError(f"no files to read in {', '.join(args.paths)}, and the lake {args.lake} "
                         "is empty")  # fmt: skip
-    if not timeline.is_current(args.lake):
-        timeline.rebuild(args.lake)
+    timeline.refresh(args.lake)
     fit_stage.refresh(args.lake)
     report = build(args.lake)
     out = args.out or args.lake / "reports"
