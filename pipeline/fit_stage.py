@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import uuid
 from collections.abc import Sequence
@@ -10,21 +11,14 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from scipy import special
 
 from parsers.tables import Table
-from pipeline import database, exposure, timeline
+from pipeline import database, exposure, scaling, timeline
 from pipeline.errors import LakeError
 from pipeline.exposure import Cause, Observed
 from pipeline.lake import timeline_dir
-from pipeline.rates import (
-    Rate,
-    benjamini_hochberg,
-    diverges,
-    lemons,
-    mean_time_between_failures_h,
-    poisson_rate,
-    scaling,
-)
+from pipeline.rates import Rate, benjamini_hochberg, lemons, poisson_rate
 from pipeline.recurrence import Dispersion, dispersion
 from pipeline.schema import DISTRIBUTION_FIT, FAILURE_RATE, NODE_RATE
 from pipeline.selection import History, LawFit, TypeFit, describe, generator
@@ -122,28 +116,32 @@ def _rate_row(
 
 
 def _size_notes(groups: dict[int, tuple[int, float]]) -> list[str]:
-    """Where jobs of several sizes do not fail as their nodes say."""
-    events, node_hours = (
-        sum(n for n, _ in groups.values()),
-        sum(size * hours for size, (_, hours) in groups.items()),
-    )
-    if len(groups) < 2 or events == 0:
+    """Where jobs of several sizes do not fail as their nodes say.
+
+    A rate a + bN against bN: twice the gain in log-likelihood is chi-square with one degree, its
+    p-value halved since a cannot be below 0.
+    """
+    sized = [(size, n, hours * 3600) for size, (n, hours) in groups.items()]
+    total = sum(n for _, n, _ in sized)
+    if len(sized) < 2 or total == 0:
         return []
+    sizes, counts, seconds = zip(*sized, strict=True)
+    line = scaling.fit_size_line(sizes, counts, seconds)
+    per_node = total / sum(size * s for size, _, s in sized)
+    gain = sum(n * math.log(line.rate(size) / (per_node * size)) for size, n, _ in sized if n)
+    p = float(special.chdtrc(1, max(2 * gain, 0.0))) / 2
     notes = []
-    law = scaling(
-        list(groups), [n for n, _ in groups.values()], [hours for _, hours in groups.values()]
-    )
-    if law.linear_p < NOT_LINEAR_P:
+    if p < NOT_LINEAR_P:
         notes.append(
-            f"failures do not grow in proportion to nodes: {law.fixed * 1000:.3g} per 1000 job "
-            f"hours plus {law.per_unit * 1000:.3g} per 1000 node hours (p = {law.linear_p:.2g})"
+            f"failures do not grow in proportion to nodes: {line.job_rate * 3.6e6:.3g} per 1000 "
+            f"job hours plus {line.node_rate * 3.6e6:.3g} per 1000 node hours (p = {p:.2g})"
         )
-    for size, (n, hours) in groups.items():
-        expected = mean_time_between_failures_h(events / node_hours * 24_000, size)
-        if n >= MIN_EVENTS_FOR_SIZE and diverges(expected, hours / n):
+    for size, n, s in sized:
+        expected_s = 1 / (per_node * size)
+        if n >= MIN_EVENTS_FOR_SIZE and scaling.divergence(expected_s, s / n) is not None:
             notes.append(
-                f"jobs of {size} nodes fail every {hours / n:.3g} h, not every {expected:.3g} h as "
-                "the rate per node says"
+                f"jobs of {size} nodes fail every {s / n / 3600:.3g} h, not every "
+                f"{expected_s / 3600:.3g} h as the rate per node says"
             )
     return notes
 

@@ -1,4 +1,4 @@
-"""Failure rates: exact intervals, pooling of groups, nodes that fail too often, size of the job.
+"""Failure rates: exact intervals, pooling of groups, nodes that fail too often.
 
 A rate is events per exposure of one named unit (node-, GPU- or job-hours); the events are incidents
 after merging. Cause-specific rates over the same exposure sum to the total rate exactly; their
@@ -8,7 +8,7 @@ intervals do not sum to its interval.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,8 +24,6 @@ FALSE_DISCOVERY_SHARE = 0.05
 LEMON_FACTOR = 3.0
 LEMON_PROBABILITY = 0.95
 MIN_LEMON_EVENTS = 2
-DIVERGENCE_FACTOR = 2.0
-EXTRAPOLATION_FACTOR = 2.0
 
 
 class RateError(WallsplitError):
@@ -72,16 +70,6 @@ def poisson_rate(n: float, exposure: float, level: float = LEVEL) -> Rate:
     low, high = poisson_interval(n, exposure, level)
     return Rate(n, exposure, n / exposure, low, high, exposure / n, 1 / high, 1 / low,
                 f"exact Poisson, {level:.0%}")  # fmt: skip
-
-
-def mean_time_between_failures_h(rate_per_1000_node_days: float, n_nodes: int) -> float:
-    """Hours between failures of a job on so many nodes, if every node fails at this rate."""
-    return 24 * 1000 / (rate_per_1000_node_days * n_nodes)
-
-
-def diverges(expected: float, observed: float, factor: float = DIVERGENCE_FACTOR) -> bool:
-    """Whether two rates or mean times differ by more than a factor: the scaling rule fails then."""
-    return max(expected, observed) > factor * min(expected, observed)
 
 
 @dataclass(frozen=True)
@@ -224,61 +212,6 @@ def benjamini_hochberg(p: ArrayLike) -> Floats:
     adjusted = np.empty_like(values)
     adjusted[order] = np.minimum(stepped, 1.0)
     return adjusted
-
-
-@dataclass(frozen=True)
-class Scaling:
-    """Job failure rate a + b N: what the job brings, and what each of its N units adds.
-
-    linear_p: p-value of a = 0, from twice the gain in log-likelihood, halved as a is at least 0.
-    """
-
-    fixed: float
-    per_unit: float
-    n_events: int
-    linear_p: float
-    max_units: float
-
-    def rate(self, units: float) -> float:
-        """Failures per hour of a job of this size."""
-        return self.fixed + self.per_unit * units
-
-    def is_extrapolation(self, units: float) -> bool:
-        """Beyond twice the largest size observed."""
-        return units > EXTRAPOLATION_FACTOR * self.max_units
-
-
-def scaling(units: Sequence[float], counts: ArrayLike, exposures: ArrayLike) -> Scaling:
-    """a and b of the rate a + b N from jobs of several sizes.
-
-    units: N, nodes or GPUs per group of jobs; counts: failures; exposures: job-hours. Poisson
-    likelihood with a, b >= 0. At its maximum the expected total is the total seen, which leaves one
-    share between a and b to find.
-    """
-    size = np.asarray(units, float)
-    n, t = _counted(counts, exposures)
-    if size.shape != n.shape or np.any(size <= 0) or np.unique(size).size < 2:
-        raise RateError("a + bN needs groups of at least two sizes above 0")
-    if n.sum() == 0:
-        raise RateError("no failure in any group: a + bN has no estimate")
-    flat, steep = n.sum() / t.sum(), n.sum() / (size * t).sum()  # a alone, b alone
-
-    def rates(share: float) -> Floats:
-        mixed: Floats = share * flat + (1 - share) * steep * size
-        return mixed
-
-    def slope(share: float) -> float:
-        return float((n * (flat - steep * size) / rates(share)).sum())
-
-    if slope(0.0) <= 0:
-        share = 0.0
-    elif slope(1.0) >= 0:
-        share = 1.0
-    else:
-        share = float(brentq(slope, 0.0, 1.0))
-    gain = float((n * (np.log(rates(share)) - np.log(rates(0.0)))).sum())
-    p = float(special.chdtrc(1, max(2 * gain, 0.0))) / 2 if gain > 0 else 1.0
-    return Scaling(share * flat, (1 - share) * steep, int(n.sum()), p, float(size.max()))
 
 
 def _counted(counts: ArrayLike, exposures: ArrayLike) -> tuple[Floats, Floats]:

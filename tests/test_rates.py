@@ -1,4 +1,4 @@
-"""Rates: published clusters, exact coverage, pooling, lemons, size of the job."""
+"""Rates: published clusters, exact coverage, pooling, lemons."""
 
 from __future__ import annotations
 
@@ -11,13 +11,10 @@ from scipy import stats
 from pipeline.rates import (
     RateError,
     benjamini_hochberg,
-    diverges,
     lemons,
-    mean_time_between_failures_h,
     poisson_interval,
     poisson_rate,
     pool,
-    scaling,
 )
 
 # arXiv 2407.21783, table of interruptions: 54 days, 16,384 GPUs in 2,048 nodes
@@ -28,26 +25,6 @@ LLAMA3 = {
     "IO board": 2, "dependency": 2, "CPU": 2, "system memory": 2,
 }  # fmt: skip
 LLAMA3_HOURS = 54 * 24
-
-
-@pytest.mark.parametrize(
-    ("rate", "gpus", "hours"),
-    [
-        (6.50, 8, 3692.3), (6.50, 1_024, 28.85), (6.50, 12_000, 2.462), (6.50, 16_384, 1.803),
-        (6.50, 100_000, 0.295), (6.50, 131_072, 0.225), (2.34, 16_384, 5.008),
-        (2.34, 100_000, 0.821),
-    ],
-)  # fmt: skip
-def test_acceptance_a1_mean_time_from_a_rate_per_node(rate, gpus, hours):
-    """arXiv 2410.21680: MTTF = 24 h x 1000 / (rate x nodes), 8 GPUs per node."""
-    assert mean_time_between_failures_h(rate, gpus // 8) == pytest.approx(hours, rel=0.01)
-
-
-def test_acceptance_a1_divergence_from_linear_scaling_is_flagged():
-    """Measured 7.9 h at 1,024 GPUs and 47.7 days at 8: not what the rate per node says."""
-    assert diverges(mean_time_between_failures_h(6.5, 128), 7.9)
-    assert diverges(mean_time_between_failures_h(6.5, 1), 47.7 * 24)
-    assert not diverges(mean_time_between_failures_h(6.5, 2_048), 1.8)
 
 
 def test_acceptance_a3_rates_of_a_published_run():
@@ -156,29 +133,3 @@ def test_even_fleets_have_no_lemons():
 def test_event_on_a_node_without_exposure_is_refused():
     with pytest.raises(RateError, match="n9"):
         lemons({"n9": 1}, {"n1": 5.0})
-
-
-def test_scaling_finds_what_the_job_and_what_each_node_brings():
-    units = [8, 32, 128, 512]
-    hours = np.array([40_000.0, 20_000.0, 10_000.0, 5_000.0])
-    truth = np.array([0.002 + 0.0003 * n for n in units])
-    law = scaling(units, np.round(truth * hours), hours)
-    assert law.fixed == pytest.approx(0.002, rel=0.1)
-    assert law.per_unit == pytest.approx(0.0003, rel=0.02)
-    assert law.linear_p < 1e-6
-    assert law.rate(1024) == pytest.approx(0.002 + 0.0003 * 1024, rel=0.02)
-    assert not law.is_extrapolation(1024)
-    assert law.is_extrapolation(1025)
-
-
-def test_proportional_and_constant_rates_are_the_ends_of_the_scale():
-    linear = scaling([1, 10], [1, 10], [100, 100])
-    assert (linear.fixed, linear.per_unit) == pytest.approx((0, 0.01))
-    assert linear.linear_p == 1
-    flat = scaling([1, 10], [7, 7], [100, 100])
-    assert (flat.fixed, flat.per_unit) == pytest.approx((0.07, 0))
-
-
-def test_one_size_says_nothing_about_scaling():
-    with pytest.raises(RateError, match="two sizes"):
-        scaling([8, 8], [1, 2], [10, 10])
