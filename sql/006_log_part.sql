@@ -54,9 +54,7 @@ extents as (
         arg_max(f.step_to, f.seq) filter (is_usual) as last_step,
         min(f.seq) filter (is_usual) < coalesce(
             min(f.seq) filter (
-                f.kind in (
-                    'attempt_start', 'imports_done', 'dist_init', 'model_built', 'data_built',
-                    'compile', 'train_start', 'checkpoint_load', 'resume', 'fresh_start')),
+                is_start_kind(f.kind)),
             9223372036854775807) as begins_inside
     from (
         select
