@@ -237,7 +237,7 @@ def as_text(e: Explanation) -> str:
     share = "" if e.coverage is None else f", {words.share(e.coverage)} understood"
     lines.append(f"  format: {formats}; {words.counted(e.n_lines, 'line')}{share}")
     if e.step_dialect:
-        lines.append(f"  steps: {e.step_dialect}")
+        lines.append(f"  step lines read as: {e.step_dialect}")
     if others := [f"{n} {c:,}" for n, c in e.dialects.items() if n != e.step_dialect]:
         lines.append(f"  words of other dialects in its head: {', '.join(others)}")
     if e.first_at:

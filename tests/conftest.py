@@ -38,6 +38,17 @@ def log(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.fixture(scope="session")
+def shared_lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A split lake of one log, for tests that only read; it stands in a folder of its own."""
+    folder = tmp_path_factory.mktemp("shared")
+    (folder / "train.log").write_text(train_log())
+    path = folder / "lake"
+    assert main(["ingest", str(folder / "train.log"), "--lake", str(path), "--jobs", "1"]) == 0
+    assert main(["split", "--lake", str(path)]) == 0
+    return path
+
+
 @pytest.fixture
 def lake_dir(tmp_path: Path, log: Path, capsys: pytest.CaptureFixture[str]) -> Path:
     """A lake that holds `log`, split."""

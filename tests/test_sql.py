@@ -24,14 +24,14 @@ def files_below(folder: Path) -> set[str]:
 
 
 def test_sql_prints_json_csv_and_a_table(
-    lake_dir: Path, capsys: pytest.CaptureFixture[str]
+    shared_lake: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     question = "select kind, count(*) as n from train_event group by all order by all"
-    assert main(["sql", "--lake", str(lake_dir), question, "--json"]) == 0
+    assert main(["sql", "--lake", str(shared_lake), question, "--json"]) == 0
     assert {"kind": "step", "n": 40} in json.loads(capsys.readouterr().out)
-    assert main(["sql", "--lake", str(lake_dir), question, "--csv"]) == 0
+    assert main(["sql", "--lake", str(shared_lake), question, "--csv"]) == 0
     assert "step,40" in capsys.readouterr().out.splitlines()
-    assert main(["sql", "--lake", str(lake_dir), question]) == 0
+    assert main(["sql", "--lake", str(shared_lake), question]) == 0
     assert capsys.readouterr().out.splitlines()[0].split() == ["kind", "n"]
 
 
@@ -65,21 +65,22 @@ def test_sql_prints_json_csv_and_a_table(
     ],
 )
 def test_a_question_reads_the_lake_and_nothing_else(
-    query: str, lake_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    query: str, shared_lake: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "secret.txt").write_text("xyzzy")
-    inside = lake_dir / "facts" / "batch=000001" / "out.parquet"
+    folder = shared_lake.parent
+    (folder / "secret.txt").write_text("xyzzy")
+    inside = shared_lake / "facts" / "batch=000001" / "out.parquet"
     existing = inside.with_name("train_event.parquet")
-    filled = query.format(out=tmp_path / "out", inside=inside, existing=existing,
-                          secret=tmp_path / "secret.txt", folder=tmp_path)  # fmt: skip
-    before, bytes_before = files_below(tmp_path), existing.read_bytes()
-    assert main(["sql", "--lake", str(lake_dir), filled]) == 2
+    filled = query.format(out=folder / "out", inside=inside, existing=existing,
+                          secret=folder / "secret.txt", folder=folder)  # fmt: skip
+    before, bytes_before = files_below(folder), existing.read_bytes()
+    assert main(["sql", "--lake", str(shared_lake), filled]) == 2
     out, err = capsys.readouterr()
     assert out == ""
     assert err.startswith("wallsplit sql: the query failed: ")
     assert "expected one query that only reads" in err
     assert "xyzzy" not in err
-    assert files_below(tmp_path) == before
+    assert files_below(folder) == before
     assert existing.read_bytes() == bytes_before
 
 
@@ -89,21 +90,21 @@ def test_a_question_reads_the_lake_and_nothing_else(
      "with a as (select 1 as x) from a", "pivot train_event on phase in ('instant') using count(*)",
      "from raw_train_event", "select 1 -- and a comment"],
 )  # fmt: skip
-def test_every_way_to_read_is_allowed(query: str, lake_dir: Path) -> None:
-    assert main(["sql", "--lake", str(lake_dir), query]) == 0
+def test_every_way_to_read_is_allowed(query: str, shared_lake: Path) -> None:
+    assert main(["sql", "--lake", str(shared_lake), query]) == 0
 
 
 def test_rows_keep_the_order_of_the_query(
-    lake_dir: Path, capsys: pytest.CaptureFixture[str]
+    shared_lake: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    query = "select i from range(300000) as t(i) order by i % 7, i desc"
-    assert main(["sql", "--lake", str(lake_dir), query, "--csv"]) == 0
+    query = "select i from range(150000) as t(i) order by i % 7, i desc"
+    assert main(["sql", "--lake", str(shared_lake), query, "--csv"]) == 0
     found = [int(line) for line in capsys.readouterr().out.splitlines()[1:]]
-    assert found == sorted(range(300_000), key=lambda i: (i % 7, -i))
+    assert found == sorted(range(150_000), key=lambda i: (i % 7, -i))
 
 
 def test_values_of_every_type_print_as_json(
-    lake_dir: Path, capsys: pytest.CaptureFixture[str]
+    shared_lake: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     query = """
         select 0.95 as a, 12::hugeint as b, date '2026-02-01' as c, interval 3 day as d,
@@ -112,7 +113,7 @@ def test_values_of_every_type_print_as_json(
             timestamp_ns '2026-02-01 00:00:00.123456789' as j, 'x'::blob as k, 1 as l, 2 as l,
             [interval 1 day] as m, time '10:00' as n, null as o
     """
-    assert main(["sql", "--lake", str(lake_dir), query, "--json"]) == 0
+    assert main(["sql", "--lake", str(shared_lake), query, "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == [
         {"a": 0.95, "b": 12, "c": "2026-02-01", "d": "3 days",
          "e": {"x": 1.5, "y": ["2026-02-01"]}, "f": {"k": 1}, "g": None,
@@ -120,52 +121,52 @@ def test_values_of_every_type_print_as_json(
          "j": "2026-02-01 00:00:00.123456789", "k": "x", "l": 1, "l_1": 2, "m": "[1 day]",
          "n": "10:00:00", "o": None}]  # fmt: skip
     for form in ([], ["--csv"]):
-        assert main(["sql", "--lake", str(lake_dir), query, *form]) == 0
+        assert main(["sql", "--lake", str(shared_lake), query, *form]) == 0
 
 
-def test_instants_do_not_depend_on_the_zone_of_the_machine(lake_dir: Path) -> None:
+def test_instants_do_not_depend_on_the_zone_of_the_machine(shared_lake: Path) -> None:
     query = """
         select timestamp '2026-02-01 00:00:01' as a, min(occurred_at) as b
         from train_event
         where kind = 'step'
     """
     found = subprocess.run(
-        [sys.executable, "-m", "pipeline.cli", "sql", "--lake", str(lake_dir), "--csv", query],
+        [sys.executable, "-m", "pipeline.cli", "sql", "--lake", str(shared_lake), "--csv", query],
         capture_output=True, cwd=ROOT, check=True, env={**os.environ, "TZ": "Asia/Tokyo"},
     )  # fmt: skip
     assert found.stdout == b"a,b\n2026-02-01T00:00:01Z,2026-02-01T00:00:01Z\n"
 
 
 def test_json_shows_control_characters_and_direction_marks_as_escapes(
-    lake_dir: Path, capsys: pytest.CaptureFixture[str]
+    shared_lake: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     query = "select chr(155) || chr(8238) || 'é' as text"
-    assert main(["sql", "--lake", str(lake_dir), query, "--json"]) == 0
+    assert main(["sql", "--lake", str(shared_lake), query, "--json"]) == 0
     assert capsys.readouterr().out == '[{"text": "\\u009b\\u202eé"}]\n'
 
 
-def test_csv_ends_its_lines_like_the_shell_expects(lake_dir: Path) -> None:
+def test_csv_ends_its_lines_like_the_shell_expects(shared_lake: Path) -> None:
     found = subprocess.run(
-        [sys.executable, "-m", "pipeline.cli", "sql", "--lake", str(lake_dir), "select 1 as a",
+        [sys.executable, "-m", "pipeline.cli", "sql", "--lake", str(shared_lake), "select 1 as a",
          "--csv"], capture_output=True, cwd=ROOT, check=True,
     )  # fmt: skip
     assert found.stdout == b"a\n1\n"
 
 
 def test_cells_of_csv_are_exact_even_if_a_spreadsheet_takes_them_for_formulas(
-    lake_dir: Path, capsys: pytest.CaptureFixture[str]
+    shared_lake: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     texts = ["=1+1", "+1", "-1", "@x", "a,b", 'q"q', "two\nlines", " x "]
     rows = ", ".join(f"({number}, '{text}')" for number, text in enumerate(texts))
     query = f"from (values {rows}) as t(n, text) order by n"
-    assert main(["sql", "--lake", str(lake_dir), query, "--csv"]) == 0
+    assert main(["sql", "--lake", str(shared_lake), query, "--csv"]) == 0
     read = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     assert [row["text"] for row in read] == texts
 
 
-def test_tables_have_the_columns_that_the_schema_names(lake_dir: Path) -> None:
-    con = database.connect(lake_dir)
-    timeline_tables = {path.stem for path in (lake_dir / "timeline").glob("*.parquet")}
+def test_tables_have_the_columns_that_the_schema_names(shared_lake: Path) -> None:
+    con = database.connect(shared_lake)
+    timeline_tables = {path.stem for path in (shared_lake / "timeline").glob("*.parquet")}
     for table in ALL_TABLES:
         # a fact that is not resolved further tells which ingest read it
         batch = [] if table.name in timeline_tables else ["batch"]
