@@ -31,6 +31,10 @@ from pipeline.discovery import Unreadable, path_text
 
 DEFAULT_CLUSTER = "default"
 _TEXT = "text"
+_WAITS = (
+    "it was read with --dialects or --signatures that are not named now: what was read stays, what "
+    "is new waits; name them again, or in the file of --config"
+)
 _NAMES_SHOWN = 3
 
 
@@ -63,11 +67,12 @@ class FilePlan:
 
 @dataclass(frozen=True)
 class Failure:
-    """One file that cannot be read, why, and the content that stood there before."""
+    """One file that is not read now, why, and the content that stood there before."""
 
     path: str
     file_id: str
     ordinal: int
+    status: str  # unreadable, or waiting for what it was read with before
     reason: str
     content: Known | None
 
@@ -110,7 +115,6 @@ class _Notes:
     """What a user should know of a plan, by what happened; lists hold paths."""
 
     replaced: list[str] = field(default_factory=list)
-    waiting: list[str] = field(default_factory=list)
     read_anew: list[str] = field(default_factory=list)
     other_zone: dict[tuple[str | None, str], list[str]] = field(default_factory=dict)
     other_cluster: set[str] = field(default_factory=set)
@@ -120,10 +124,6 @@ class _Notes:
     def warnings(self, known: Mapping[str, Known], options: IngestOptions) -> list[str]:
         """One warning per thing that happened, most serious first."""
         out = list(self.replaced)
-        if self.waiting:
-            out.append(
-                f"{_some(self.waiting)} were read with --dialects or --signatures that are not "
-                "named now: what was read stays, what is new waits; name them again")  # fmt: skip
         if self.read_anew:
             out.append(
                 f"{_some(self.read_anew)} are read anew from their beginning: the dialects or "
@@ -185,6 +185,7 @@ class _Planner:
         self._paths_now = paths_now
         self._definitions = _definitions(options)
         self._held: set[str] = set()  # contents that have been found
+        self._waiting: list[tuple[str, Known]] = []
         newest_last = sorted(known.values(), key=lambda k: (k.batch, k.ordinal))
         self._by_path = {k.path: k for k in newest_last}
         self._by_head = ByHead(known.values())
@@ -246,17 +247,21 @@ class _Planner:
         return True
 
     def failures(self) -> list[Failure]:
-        """What could not be read, by path."""
-        out = []
+        """What is not read, by path."""
+        out = [
+            Failure(name, k.file_id, k.ordinal, "waiting", _WAITS, k)
+            for name, k in sorted(self._waiting, key=lambda w: w[0])
+        ]
         for path, reason in sorted(self.unreadable):
             name = path_text(path)
             content = self._by_path.get(name)
             if content is not None and content.file_id not in self._held:
-                out.append(Failure(name, content.file_id, content.ordinal, reason, content))
+                out.append(Failure(name, content.file_id, content.ordinal, "unreadable", reason,
+                                   content))  # fmt: skip
                 continue
             ordinal = self._ordinals.get(name, 0)
             new_id = file_id(self._options.cluster, name, ordinal)
-            out.append(Failure(name, new_id, ordinal, reason, None))
+            out.append(Failure(name, new_id, ordinal, "unreadable", reason, None))
         return out
 
     def _hold(self, look: Look, content: Known) -> None:
@@ -266,7 +271,7 @@ class _Planner:
         is_changed = before != now
         is_unchanged = (
             content is self._by_path.get(look.name)  # else others stood there since
-            and content.status != "unreadable"
+            and content.status not in ("unreadable", "waiting")
             and look.size_bytes == (
                 content.size_bytes if look.compression else content.parsed_to
             )
@@ -277,7 +282,7 @@ class _Planner:
             self._held.add(content.file_id)
             self.n_unchanged += is_unchanged
             if not is_unchanged:
-                self.notes.waiting.append(look.name)
+                self._waiting.append((look.name, content))
             return
         if is_unchanged and not is_changed:
             self._held.add(content.file_id)

@@ -111,7 +111,7 @@ def _new_failures(
     ledger: Sequence[LedgerRow],
     options: IngestOptions,
 ) -> list[LedgerRow]:
-    """Ledger rows of unreadable files that the ledger does not list as such already.
+    """Ledger rows of files that are not read now, unless the ledger lists them as such already.
 
     What is known of the content that stood there is kept: its facts are still alive.
     """
@@ -121,14 +121,14 @@ def _new_failures(
     for item in failures:
         before = newest.get(item.file_id)
         failure: LedgerRow = {
-            "parsed_from": None, "status": "unreadable", "status_detail": item.reason, "n_facts": 0,
+            "parsed_from": None, "status": item.status, "status_detail": item.reason, "n_facts": 0,
         }  # fmt: skip
         if before is None:
             out.append({
                 "file_id": item.file_id, "cluster": options.cluster, "path": item.path,
                 "first_path": item.path, "ordinal": item.ordinal, **failure,
             })  # fmt: skip
-        elif (before["status"], before["status_detail"]) != ("unreadable", item.reason):
+        elif (before["status"], before["status_detail"]) != (item.status, item.reason):
             out.append({k: v for k, v in before.items() if k in kept} | failure)
     return out
 

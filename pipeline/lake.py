@@ -77,7 +77,7 @@ LEDGER = Table(
         Column("format_version", _STR, "version of the format's parser"),
         Column("sniff", _STR, "JSON: what recognition found, as parsing needs it"),
         Column("timezone", _STR, "IANA zone for times without offset; null: UTC is assumed"),
-        Column("status", _STR, "parsed, truncated, unreadable, unrecognised or failed"),
+        Column("status", _STR, "parsed, truncated, unreadable, waiting, unrecognised or failed"),
         Column("status_detail", _STR, "why, where status is not parsed"),
         Column("n_facts", _I64, "facts that this batch found in it"),
     ),

@@ -38,7 +38,11 @@ FILE = Table(
         Column("file_name", _STR, "last part of the path"),
         Column("format", _STR, "recognised format"),
         Column("dialect", _STR, "dialect whose step lines are used; null without step lines"),
-        Column("status", _STR, "parsed, truncated, unreadable, unrecognised or duplicate"),
+        Column(
+            "status",
+            _STR,
+            "parsed, truncated, unreadable, waiting, unrecognised, failed or superseded",
+        ),
         Column("status_detail", _STR, "why, where status is not parsed"),
         Column("compression", _STR, "gz, zst or null"),
         Column("timezone", _STR, "IANA zone in which times without offset are read"),

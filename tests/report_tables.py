@@ -108,13 +108,16 @@ def split_tables(name: str = "llama") -> Tables:
             for n in range(20)
         ],
         "file": [
-            {"file_id": "f1", "path": f"/logs/{HOSTILE}.log", "format": "text", "dialect": "hf",
+            {"file_id": "f1", "log_id": "f1",
+             "path": f"/logs/{HOSTILE}.log", "format": "text", "dialect": "hf",
              "status": "parsed", "n_bytes": 5_000_000, "n_lines": 1000, "n_claimed_lines": 250,
              "n_rejects": 5},
-            {"file_id": "f2", "path": "/logs/b.gz", "status": "truncated", "n_bytes": 10,
+            {"file_id": "f2", "log_id": "f2",
+             "path": "/logs/b.gz", "status": "truncated", "n_bytes": 10,
              "status_detail": "ends inside a gzip member", "n_lines": 0, "n_claimed_lines": 0,
              "n_rejects": 0},
-            {"file_id": "f3", "path": "/logs/lonely.log", "status": "parsed", "dialect": "hf"},
+            {"file_id": "f3", "log_id": "f3",
+             "path": "/logs/lonely.log", "status": "parsed", "dialect": "hf"},
         ],
         "reject": [{"file_id": "f1", "line": n, "seq": n, "reason": "no step number"}
                    for n in range(1, 6)],

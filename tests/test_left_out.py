@@ -77,7 +77,9 @@ def test_without_its_dialects_a_file_waits(log: Path, lake_dir: Path, tmp_path: 
     assert night(log, lake_dir).warnings == []
     log.write_text(updates(1, 30))
     summary = night(log, lake_dir)
-    assert (summary.batch, steps(lake_dir)) == (None, list(range(1, 21)))
+    assert (summary.n_lines, steps(lake_dir)) == (0, list(range(1, 21)))
+    assert ledger(lake_dir)[-1]["status"] == "waiting"
+    assert night(log, lake_dir).batch is None
     assert len(summary.warnings) == 1
     assert str(log) in summary.warnings[0]
     assert "waits" in summary.warnings[0]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,35 +17,17 @@ if TYPE_CHECKING:
 def read(args: argparse.Namespace) -> tuple[Config, IngestSummary]:
     """Ingest as the command's options say; (settings, summary)."""
     from pipeline import config, executor, ingest
-    from pipeline.report import words
 
     settings = config.load(args.config)
-    chosen = options.ingest_options(args, settings)
-    n_with_dialects = 0 if chosen.dialect_dirs else _n_with_dialects(args.lake)
     summary = ingest.ingest(
         args.paths,
         args.lake,
-        chosen,
+        options.ingest_options(args, settings),
         jobs=args.jobs or settings.jobs or executor.default_jobs(),
         progress=ingest.ProgressLine(),
     )
-    if n_with_dialects:
-        problem = (
-            f"dialects of your own read {words.counted(n_with_dialects, 'file')} of the lake, and "
-            "none are given now: those among PATH are read anew without them; name the folder with "
-            "--dialects, or as `dialects` in the file of --config"
-        )
-        output.warn([problem])
     output.warn(summary.warnings)
     return settings, summary
-
-
-def _n_with_dialects(lake_dir: Path) -> int:
-    """Files of a lake whose facts come from user dialects."""
-    from pipeline import catalog, lake
-
-    known = catalog.known_contents(lake.read_ledger(lake_dir)[1].to_pylist())
-    return sum(bool(json.loads(content.sniff).get("dialects")) for content in known.values())
 
 
 def exit_code(settings: Config, summary: IngestSummary) -> int:

@@ -32,7 +32,7 @@ from file
 _TROUBLED_FILES = """
 select status, path, status_detail
 from file
-where status not in ('parsed', 'duplicate')
+where status <> 'parsed'
 order by status, path, file_id
 """
 
@@ -63,7 +63,7 @@ order by native_id
 _UNPLACED_LOGS = """
 select f.path
 from file as f
-where f.dialect is not null and f.file_id not in (
+where f.dialect is not null and f.status <> 'superseded' and f.log_id not in (
     select file_id from launch where file_id is not null)
 order by f.path
 """
@@ -121,18 +121,6 @@ select path, compression, n_bytes
 from file
 where format = 'text' and dialect is null and status in ('parsed', 'truncated')
 order by path
-"""
-
-_LOST_DIALECT = """
--- logs that user dialects once read, and whose steps nothing reads now
-select f.path
-from file as f
-join newest_file as n using (file_id)
-semi join (
-    select file_id from raw_file where json_extract_string(sniff, '$.dialects') is not null
-) as once on once.file_id = f.file_id
-where f.dialect is null and json_extract_string(n.sniff, '$.dialects') is null
-order by f.path
 """
 
 _ASSUMED_ZONE = """
@@ -206,11 +194,6 @@ def _about_files(con: duckdb.DuckDBPyConnection, unread: Sequence[str]) -> Itera
         yield words.unread_training(unread)
     # only a lake knows raw facts; tables given by hand do not
     if ("newest_file",) in con.sql("show tables").fetchall():
-        if lost := [path for (path,) in con.sql(_LOST_DIALECT).fetchall()]:
-            yield (
-                f"{words.counted(len(lost), 'log')} once read with dialects of your own, and now "
-                f"without: {words.some(lost)}; name their folder with --dialects or in --config"
-            )
         assumed = [path for (path,) in con.sql(_ASSUMED_ZONE).fetchall()]
         if assumed:
             yield (

@@ -1,13 +1,14 @@
 """Kill `wallsplit run` at random moments, or start several at once: the lake must not care.
 
-`python -m tests.bench.stress_runs --rounds 100`. Each round takes a lake of one night, lets the logs
-grow and rotate, and disturbs the run of the second night: killed with SIGKILL (with its workers or
-without), beside a second run, or both. A run after that must give the tables of an undisturbed one,
-and leave nothing behind. Prints one line a round; exit code 1 at the first difference.
+`python -m tests.bench.stress_runs --rounds 100`. Each round takes a lake of one night, lets the
+logs grow and rotate, and disturbs the run of the second night: killed with SIGKILL (with its
+workers or without), beside a second run, or both. A run after that must give the tables of an
+undisturbed one, and leave nothing behind. Prints a line per round; exit code 1 where it differs.
 """
 
 from __future__ import annotations
 
+# ruff: noqa: T201 - a script that prints its result
 import argparse
 import os
 import random
@@ -56,7 +57,9 @@ def main() -> None:
             finish(start(logs, lake))
             wrong = [name for name, rows in tables(lake).items() if rows != wanted[name]]
             rest = [name for name in hidden(lake) if ".staging" in name or ".spill" in name]
-            print(f"{number:4} {kind:24} after {at_s:5.2f} s; it left {', '.join(left) or 'nothing'}")
+            print(
+                f"{number:4} {kind:24} after {at_s:5.2f} s; it left {', '.join(left) or 'nothing'}"
+            )
             if wrong or rest or len(hidden(lake)) > 3:
                 sys.exit(f"different: {wrong}; left behind: {hidden(lake)}")
             shutil.rmtree(lake)
@@ -79,8 +82,9 @@ def write_night(logs: Path, night: int) -> None:
 
 def start(logs: Path, lake: Path) -> subprocess.Popen[str]:
     """A nightly run in a process group of its own."""
+    command = ["run", str(logs), "--lake", str(lake), "--jobs", "2"]
     return subprocess.Popen(
-        [sys.executable, "-m", "pipeline.cli", "run", str(logs), "--lake", str(lake), "--jobs", "2"],
+        [sys.executable, "-m", "pipeline.cli", *command],
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=ROOT,
         start_new_session=True,
     )  # fmt: skip
