@@ -20,6 +20,7 @@ from pipeline.survival import kaplan_meier
 
 METHOD = "Kolmogorov-Smirnov distance, parametric bootstrap, refitted"
 MAX_ROWS = 1_000
+MIN_ENDS = 20
 MAX_COUNT = 1e9  # more than anybody counted: weights of that size are something else
 _CELLS = 400_000  # durations drawn at a time: bounds the memory
 _TOLERANCE = 1e-2  # of the last step of a replicate's fit: the error left is about its square
@@ -46,8 +47,8 @@ def goodness_of_fit(
     """For every law fitted to the sample: (1 + replicates at least as far) / (1 + replicates).
 
     Needs exact or right-censored ends; late entries are allowed. Beyond `MAX_ROWS` rows a random
-    subset of that size is tested. The plain Kolmogorov p-value presumes a law that was not fitted
-    to the same data, and lets bad fits pass.
+    subset of that size is tested, if it holds `MIN_ENDS` ends. The plain Kolmogorov p-value
+    presumes a law that was not fitted to the same data, and lets bad fits pass.
     """
     if sample.is_interval.any():
         why = "not defined for ends between two instants"
@@ -59,8 +60,11 @@ def goodness_of_fit(
         return [Goodness(_distance(f, sample), None, why, 0) for f in fits]
     method = METHOD
     if n_rows > MAX_ROWS:
-        method += f", on {MAX_ROWS} of {n_rows:.0f} rows drawn at random"
-        sample = _subset(sample, rng, MAX_ROWS)
+        whole, sample = sample, _subset(sample, rng, MAX_ROWS)
+        subset = f"{MAX_ROWS} of {n_rows:.0f} rows drawn at random, with {sample.n_events:.0f} ends"
+        if sample.n_events < MIN_ENDS:
+            return [Goodness(_distance(f, whole), None, f"not tested: {subset}", 0) for f in fits]
+        method += f", on {subset}"
         fits = [fit(f.law, sample) for f in fits]
     scheme = _Scheme.of(sample)
     size = max(1, _CELLS // scheme.entry.size)

@@ -127,12 +127,21 @@ def test_weights_are_rows():
     assert p_of(GAMMA, sample) == p_of(GAMMA, rows)
 
 
+def test_a_subset_with_few_ends_is_not_tested():
+    rng = np.random.default_rng(0)
+    age = rng.exponential(100, 20_000)
+    sample = durations(np.minimum(age, 1), age <= 1)  # one in a hundred ends
+    (tested,) = goodness_of_fit([fit(WEIBULL, sample)], sample, np.random.default_rng(0), 99)
+    assert tested.p is None
+    assert tested.method.startswith("not tested: 1000 of 20000 rows drawn at random, with ")
+
+
 def test_many_rows_are_tested_on_a_subset_and_it_is_said():
     rng = np.random.default_rng(0)
     sample = durations(rng.lognormal(0, 1, 3_000))
     (good, bad) = goodness_of_fit(
         [fit(LOGNORMAL, sample), fit(EXPONENTIAL, sample)], sample, np.random.default_rng(0), 99
     )
-    assert "on 1000 of 3000 rows drawn at random" in good.method
+    assert "on 1000 of 3000 rows drawn at random, with 1000 ends" in good.method
     assert good.p > 0.05
     assert bad.p == 0.01
