@@ -226,7 +226,7 @@ def _choose(fits: list[Fit], events: float) -> tuple[str | None, tuple[str, ...]
     if len(tied) == 1:
         return chosen, tied, []
     others = ", ".join(name for name in tied if name != chosen)
-    return chosen, tied, [Note(Caution.TIE, f"{chosen} is chosen, but {others} fit as well")]
+    return chosen, tied, [Note(Caution.TIE, f"{chosen} is chosen; no worse: {others}")]
 
 
 def _aicc(fitted: Fit) -> float:
@@ -281,8 +281,8 @@ def _law_notes(laws: tuple[LawFit, ...], chosen: str | None) -> list[Note]:
                 if o.goodness.p is not None and o.goodness.p >= REJECTED_P
             ]
             message = (
-                f"the data reject the {chosen} law (p = {p:.2g}), and do not reject "
-                f"{', '.join(others) or 'none'}: use the durations themselves"
+                f"the data reject the {chosen} law (p = {p:.2g}); not rejected: "
+                f"{', '.join(others) or 'no law'}; use the durations themselves"
             )
             notes.append(Note(Caution.REJECTED, message))
     return notes
