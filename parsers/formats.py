@@ -70,7 +70,7 @@ class Facts:
     rows: dict[str, list[Row]] = field(default_factory=dict)
     bulk: dict[str, list[pa.Table]] = field(default_factory=dict)
     n_lines: int = 0
-    claimed_lines: int = 0  # lines that a format recognised as its own, rejects included
+    claimed_lines: int = 0  # lines (or JSON objects) that a format recognised, rejects included
 
     def add(self, table: Table, row: Row) -> None:
         """Add one row."""

@@ -70,18 +70,13 @@ class SlurmJson:
         facts = Facts()
         first_byte = int(context.sniff.detail["first_byte"])
         scanner, reader = ObjectScanner("jobs", first_byte), _Reader(context.file_id, facts)
-        n_before = None
         for block in blocks:
             facts.n_lines = block.first_line + len(block.starts)
-            if n_before is None and first_byte < block.byte_offset + len(block.data):
-                place = np.searchsorted(block.starts, first_byte - block.byte_offset, "right")
-                n_before = block.first_line + int(place) - 1
             for found in scanner.read(block):
                 reader.read(found)
         for found in scanner.finish():
             reader.read(found)
         reader.flush()
-        facts.claimed_lines = facts.n_lines - (facts.n_lines if n_before is None else n_before)
         return facts
 
 
@@ -107,6 +102,7 @@ class _Reader:
             if isinstance(row, UnreadableJobError):
                 self._reject(place, str(row), found.data[start : min(end, start + MAX_TEXT_BYTES)])
             else:
+                self._facts.claimed_lines += 1
                 self._places.append(place)
                 self._rows.append(row)
         if len(self._rows) >= _ROWS_PER_TABLE:
@@ -119,6 +115,7 @@ class _Reader:
         self._places, self._rows = [], []
 
     def _reject(self, place: Place, reason: str, raw: bytes) -> None:
+        self._facts.claimed_lines += 1
         line, offset = place
         self._facts.add(REJECT, {
             "file_id": self._file_id, "line": line, "byte_offset": offset, "seq": offset,
