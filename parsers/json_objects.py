@@ -135,10 +135,12 @@ class ObjectScanner:
         is_quote = kinds == _QUOTE
         if self._is_escaped or (kinds == _BACKSLASH).any():
             is_quote &= ~self._escaped(marks[kinds == _BACKSLASH], len(chars))[marks]
-        quotes = np.cumsum(is_quote) + self._is_in_string
-        # quotes count from the beginning of the line
-        before_line = np.maximum.accumulate(np.where(kinds == _NEWLINE, quotes, 0))
-        is_in_string = (quotes - before_line) % 2 == 1
+        # the parity of a count that may wrap around
+        is_in_string = (np.cumsum(is_quote, dtype=np.uint8) + self._is_in_string) % 2 == 1
+        if (is_newline := kinds == _NEWLINE).any():
+            places = np.arange(len(kinds), dtype=np.int32)
+            line = np.maximum.accumulate(np.where(is_newline, places, -1))
+            is_in_string ^= (line >= 0) & is_in_string[line]  # a line begins outside of strings
         if len(marks):
             self._is_in_string = bool(is_in_string[-1])
         is_bracket = (_STEP[kinds] != 0) & ~is_in_string

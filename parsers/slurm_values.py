@@ -12,7 +12,8 @@ import msgspec
 
 from parsers.sacct_columns import bounded
 
-_UNSET = frozenset((2**32 - 2, 2**32 - 1, 2**64 - 2, 2**64 - 1))  # NO_VAL, INFINITE; 64 bit
+_FIRST_UNSET = 2**32 - 2
+_UNSET = frozenset((_FIRST_UNSET, 2**32 - 1, 2**64 - 2, 2**64 - 1))  # NO_VAL, INFINITE; 64 bit
 _NO_NUMBER = frozenset(("", "Infinity", "-Infinity", "NaN", "infinite", "UNLIMITED", "N/A"))
 _NO_TEXT = frozenset(("", "None", "Unknown", "N/A", "(null)"))
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
@@ -28,7 +29,7 @@ _FLAGS = (
 """States that stand beside a base state, in the order in which sacct's text prefers one."""
 
 
-class Number(msgspec.Struct):
+class Number(msgspec.Struct, gc=False):
     """A number with its own word on whether it is known."""
 
     set: bool = True
@@ -36,14 +37,14 @@ class Number(msgspec.Struct):
     number: int | float | str | None = None
 
 
-class Signal(msgspec.Struct):
+class Signal(msgspec.Struct, gc=False):
     """The signal that ended a process; the field's name differs between generations."""
 
     id: Value = None
     signal_id: Value = None
 
 
-class ExitCode(msgspec.Struct):
+class ExitCode(msgspec.Struct, gc=False):
     """How a process ended. Up to v0.0.39 the status is a text, from v0.0.40 on a list."""
 
     status: list[str] | str | None = None
@@ -51,7 +52,7 @@ class ExitCode(msgspec.Struct):
     signal: Signal | None = None
 
 
-class Tres(msgspec.Struct):
+class Tres(msgspec.Struct, gc=False):
     """One trackable resource."""
 
     type: str | None = None
@@ -64,6 +65,8 @@ Value = int | float | str | None | Number
 
 def whole(value: Value) -> int | None:
     """A number of any shape; None where it is unset, infinite or negative; ValueError if odd."""
+    if type(value) is int and 0 <= value < _FIRST_UNSET:
+        return value  # nearly all are
     if isinstance(value, Number):
         value = value.number if value.set and not value.infinite else None
     if isinstance(value, str):

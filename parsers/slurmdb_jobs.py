@@ -30,46 +30,46 @@ _THROTTLE = re.compile(r"%([0-9]{1,9})$")
 _TASKS = re.compile(r"[0-9,%:.-]{1,4096}")
 
 
-class _Running(Struct):
+class _Running(Struct, gc=False):
     tasks: Value = None
 
 
-class _Max(Struct):
+class _Max(Struct, gc=False):
     running: _Running | None = None
 
 
-class _Limits(Struct):
+class _Limits(Struct, gc=False):
     max: _Max | None = None
 
 
-class _Array(Struct):
+class _Array(Struct, gc=False):
     job_id: Value = None
     task_id: Value = None
     task: str | None = None
     limits: _Limits | None = None
 
 
-class _Association(Struct):
+class _Association(Struct, gc=False):
     account: str | None = None
     cluster: str | None = None
     user: str | None = None
 
 
-class _Comment(Struct):
+class _Comment(Struct, gc=False):
     job: str | None = None
 
 
-class _Het(Struct):
+class _Het(Struct, gc=False):
     job_id: Value = None
     job_offset: Value = None
 
 
-class _State(Struct):
+class _State(Struct, gc=False):
     current: list[str] | str | None = None
     reason: str | None = None
 
 
-class _Time(Struct):
+class _Time(Struct, gc=False):
     submission: Value = None
     eligible: Value = None
     start: Value = None
@@ -79,27 +79,27 @@ class _Time(Struct):
     limit: Value = None
 
 
-class _AllTres(Struct):
+class _AllTres(Struct, gc=False):
     allocated: list[Tres] | None = None
 
 
-class _StepId(Struct):
+class _StepId(Struct, gc=False):
     step_id: str | int | None = None
     step_het_component: Value = None
 
 
-class _StepKey(Struct):
+class _StepKey(Struct, gc=False):
     id: _StepId | str | int | None = None
     name: str | None = None
 
 
-class _Nodes(Struct):
+class _Nodes(Struct, gc=False):
     count: Value = None
     range: str | None = None
     hosts: list[str] | None = msgspec.field(default=None, name="list")
 
 
-class _Step(Struct):
+class _Step(Struct, gc=False):
     step: _StepKey | None = None
     state: list[str] | str | None = None
     exit_code: ExitCode | int | None = None
@@ -109,7 +109,7 @@ class _Step(Struct):
     submit_line: str | None = None
 
 
-class _Job(Struct):
+class _Job(Struct, gc=False):
     job_id: Value = None
     group: str | int | UnsetType | None = UNSET
     account: str | None = None
@@ -138,7 +138,7 @@ class _Job(Struct):
     working_directory: str | None = None
 
 
-class _Steps(Struct):
+class _Steps(Struct, gc=False):
     steps: list[Raw] | None = None
 
 
