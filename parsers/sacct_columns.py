@@ -258,7 +258,7 @@ def _resources(reading: _Reading, rows: dict[str, pa.Array]) -> dict[str, pa.Arr
     return {
         "n_nodes": n_nodes,
         "n_gpus": _first(
-            reading.each("alloctres", _gpus, pa.int32(), "a list of resources"),
+            reading.each("alloctres", gpus_of_tres, pa.int32(), "a list of resources"),
             reading.each("allocgres", _old_gpus, pa.int32(), "a list of resources"),
         ),
         "nodes": nodes,
@@ -370,7 +370,7 @@ def _known_text(text: str) -> str | None:
     return None if text in _NOTHING else bounded(text)
 
 
-def _gpus(text: str) -> int | None:
+def gpus_of_tres(text: str) -> int | None:
     """GPUs of `gres/gpu=N`, else the sum of the typed `gres/gpu:TYPE=N`; never both."""
     if total := _GPU.search(text):
         return int(total[1])

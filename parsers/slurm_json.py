@@ -1,4 +1,4 @@
-"""`sacct --json` and slurmrestd `/slurmdb/.../jobs` documents of every data_parser generation.
+"""Documents of jobs by `sacct --json`, `squeue --json` and slurmrestd, of every generation.
 
 Source: the OpenAPI schemas of slurmrestd, dbv0.0.37 to v0.0.45. What a document is shows in its
 structure; version fields are not looked at, since several releases print them wrongly.
@@ -15,20 +15,24 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parsers import slurmdb_jobs
+from parsers import slurm_live_jobs, slurmdb_jobs
 from parsers.formats import Block, Facts, ParseContext, Sniff
 from parsers.json_objects import JsonObject, ObjectScanner
 from parsers.sacct_columns import bounded
 from parsers.slurm_nodes import node_lists
-from parsers.slurmdb_jobs import Row, UnreadableJobError
+from parsers.slurm_values import Row, UnreadableJobError
 from parsers.tables import ACCOUNTING_ROW, MAX_TEXT_BYTES, REJECT
 
 _ROWS_PER_TABLE = 10_000
 _TOKEN = re.compile(rb'"(?:[^"\\\n]|\\.)*"|[{}\[\]:,]')
 _DOCUMENT = re.compile(rb"\A[^{]*\{|(?<=\n)\{")
 _MAX_DOCUMENTS = 8  # braces of a head that are looked at
-_KEYS_OF_JOB = frozenset((b'"job_id"', b'"time"'))
-_MORE_KEYS_OF_JOB = frozenset((b'"association"', b'"exit_code"', b'"state"', b'"tres"'))
+_READERS = {"slurmdb": slurmdb_jobs.rows, "slurm": slurm_live_jobs.rows}
+_KEYS_OF_JOB = (  # schema, keys that all must be there, keys of which one must
+    ("slurmdb", (b'"job_id"', b'"time"'),
+     (b'"association"', b'"exit_code"', b'"state"', b'"tres"')),
+    ("slurm", (b'"job_id"', b'"eligible_time"'), (b'"job_resources"', b'"job_state"')),
+)  # fmt: skip
 _KEYS_OF_SLURM = frozenset((b'"plugin"', b'"plugins"', b'"Slurm"', b'"slurm"'))
 _HOST_LISTS = ("nodes", "failed_nodes")
 
@@ -37,24 +41,26 @@ Place = tuple[int, int]
 
 
 class SlurmJson:
-    """Job and step rows of Slurm's accounting as JSON (`sacct --json`, slurmrestd)."""
+    """Jobs and steps of Slurm as JSON: `sacct`, `squeue`, `scontrol show job`, slurmrestd."""
 
     name = "slurm_json"
     version = "1"
     spans_lines = True
 
     def sniff(self, head: bytes, file_name: str) -> Sniff:
-        """Sure when the head shows an object with an array `jobs` of accounting records.
+        """Sure when the head shows an object with an array `jobs` of Slurm's records.
 
         Text may stand before the document. Without any job the document must say that it is
-        Slurm's. The detail holds first_byte, where the document begins.
+        Slurm's. The detail holds first_byte, where the document begins, and schema: slurmdb for
+        records of the accounting, slurm for those of jobs that the controller knows.
         """
         if b'"jobs"' not in head:
             return Sniff(self.name, 0.0)
         for found in islice(_DOCUMENT.finditer(head), _MAX_DOCUMENTS):
             first_byte = found.end() - 1
-            if score := _score(head, first_byte):
-                return Sniff(self.name, score, {"first_byte": str(first_byte)})
+            if schema := _schema(_look(head, first_byte)):
+                detail = {"first_byte": str(first_byte), "schema": schema}
+                return Sniff(self.name, 0.95, detail)
         return Sniff(self.name, 0.0)
 
     def is_record_start(self, line: bytes, sniff: Sniff) -> bool:
@@ -69,7 +75,7 @@ class SlurmJson:
         """
         facts = Facts()
         first_byte = int(context.sniff.detail["first_byte"])
-        scanner, reader = ObjectScanner("jobs", first_byte), _Reader(context.file_id, facts)
+        scanner, reader = ObjectScanner("jobs", first_byte), _Reader(context, facts)
         for block in blocks:
             facts.n_lines = block.first_line + len(block.starts)
             for found in scanner.read(block):
@@ -83,8 +89,9 @@ class SlurmJson:
 class _Reader:
     """Turns job objects into facts, rows in bulk."""
 
-    def __init__(self, file_id: str, facts: Facts) -> None:
-        self._file_id = file_id
+    def __init__(self, context: ParseContext, facts: Facts) -> None:
+        self._file_id = context.file_id
+        self._read = _READERS[context.sniff.detail["schema"]]
         self._facts = facts
         self._places: list[Place] = []
         self._rows: list[Row] = []
@@ -95,7 +102,7 @@ class _Reader:
             self._reject((found.line, found.byte_offset), found.problem, found.data)
             return
         line, before = found.line, 0
-        for start, end, row in slurmdb_jobs.rows(found.data):
+        for start, end, row in self._read(found.data):
             line += found.data.count(b"\n", before, start)
             before = start
             place = (line, found.byte_offset + start)
@@ -156,14 +163,15 @@ class _Seen:
     job: set[bytes] = field(default_factory=set)  # of the elements of the array
 
 
-def _score(head: bytes, first_byte: int) -> float:
-    """How surely a document of accounting records begins there."""
-    seen = _look(head, first_byte)
+def _schema(seen: _Seen) -> str | None:
+    """What the jobs are records of; None where this is no document of Slurm's jobs."""
     if not seen.has_jobs:
-        return 0.0
-    if seen.job:
-        return 0.95 if seen.job >= _KEYS_OF_JOB and seen.job & _MORE_KEYS_OF_JOB else 0.0
-    return 0.9 if seen.meta & _KEYS_OF_SLURM else 0.0
+        return None
+    for schema, needed, others in _KEYS_OF_JOB:
+        if seen.job.issuperset(needed) and not seen.job.isdisjoint(others):
+            return schema
+    is_empty = not seen.job and bool(seen.meta & _KEYS_OF_SLURM)
+    return "slurmdb" if is_empty else None
 
 
 def _look(head: bytes, first_byte: int) -> _Seen:

@@ -7,6 +7,7 @@ plain, null, an object {set, infinite, number}, or text ("Infinity"), whatever t
 from __future__ import annotations
 
 import re
+from typing import TypeVar
 
 import msgspec
 
@@ -19,6 +20,8 @@ _NO_TEXT = frozenset(("", "None", "Unknown", "N/A", "(null)"))
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
 _STATE = re.compile(r"[A-Za-z_]+")
 _INT32_MAX = 2**31 - 1
+_THROTTLE = re.compile(r"%([0-9]{1,9})$")
+_TASKS = re.compile(r"[0-9,%:.-]{1,4096}")
 _LAST_SECOND = 253_402_300_799  # of the year 9999
 
 _FLAGS = (
@@ -27,6 +30,38 @@ _FLAGS = (
     "LAUNCH_FAILED", "RECONFIG_FAIL", "POWER_UP_NODE",
 )  # fmt: skip
 """States that stand beside a base state, in the order in which sacct's text prefers one."""
+
+
+T = TypeVar("T")
+
+Row = dict[str, object]
+"""Columns of `accounting_row` without evidence; host lists stand in them as printed."""
+
+# numbers that JSON does not know, which some serialisers print all the same; strings are kept
+_STRING_OR_BARE = re.compile(rb'"(?:[^"\\]|\\.)*"|-?\b(?:Infinity|NaN|nan|inf)\b')
+
+
+class UnreadableJobError(ValueError):
+    """A job or step object that is damaged or says what cannot be."""
+
+
+def decoded(decoder: msgspec.json.Decoder[T], data: bytes) -> T:
+    """The object; bytes that are no UTF-8 become U+FFFD. UnreadableJobError."""
+    try:
+        return decoder.decode(data)
+    except (msgspec.DecodeError, RecursionError):
+        pass
+    try:
+        return decoder.decode(without_bare_words(data).decode("utf-8", "replace").encode())
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise UnreadableJobError(f"not a job object: {error}") from error
+
+
+def without_bare_words(data: bytes) -> bytes:
+    """The same with Infinity and NaN as empty texts, every byte in its place."""
+    return _STRING_OR_BARE.sub(
+        lambda found: found[0] if found[0][:1] == b'"' else b'""'.ljust(len(found[0])), data
+    )
 
 
 class Number(msgspec.Struct, gc=False):
@@ -139,6 +174,34 @@ def state_base(printed: str | None) -> str | None:
     """The first word of a state, upper case."""
     found = _STATE.match(printed or "")
     return found[0].upper() if found else None
+
+
+def job_ids(
+    job_id: Value, array: tuple[Value, Value, str | None], max_tasks: Value,
+    het: tuple[Value, Value],
+) -> Row:  # fmt: skip
+    """The job id as sacct's text prints it, and its parts; ValueError without job id.
+
+    `array` is (job, task, waiting tasks), `het` is (job, offset); 0 is no job.
+    """
+    number = whole(job_id)
+    if not number:
+        raise ValueError("no job_id")
+    array_id, task_id, tasks = whole(array[0]), whole(array[1]), (array[2] or "").strip("[]")
+    het_id, offset = whole(het[0]), count(het[1])
+    row: Row = {"job_id": str(number), "native_id": str(number)}
+    if array_id:
+        tasks = tasks if _TASKS.fullmatch(tasks) else ""
+        printed = _THROTTLE.search(tasks)
+        throttle = whole(max_tasks) or (int(printed[1]) if printed else None)
+        row |= {"array_job_id": array_id, "array_task_id": task_id, "array_throttle": throttle}
+        if task_id is not None:
+            row["job_id"] = f"{array_id}_{task_id}"
+        elif tasks:
+            row["job_id"] = f"{array_id}_[{tasks}]"
+    if het_id and offset is not None:
+        row |= {"job_id": f"{het_id}+{offset}", "het_offset": offset}
+    return row
 
 
 def exit_status(value: ExitCode | int | None) -> tuple[int | None, int | None, bool]:

@@ -15,19 +15,13 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from parsers import slurm_values as values
 from parsers.slurm_nodes import NONE_ASSIGNED
-from parsers.slurm_values import ExitCode, Tres, Value
+from parsers.slurm_values import ExitCode, Row, Tres, UnreadableJobError, Value
 from parsers.tables import StampKind
 
-Row = dict[str, object]
-
-# numbers that JSON does not know, which some serialisers print all the same; strings are kept
-_STRING_OR_BARE = re.compile(rb'"(?:[^"\\]|\\.)*"|-?\b(?:Infinity|NaN|nan|inf)\b')
 _STEP_NAME = re.compile(r"(?:(?:batch|extern|interactive|TBD)|[0-9]{1,18})(?:\+[0-9]{1,9})?")
 _STEP_NUMBERS = {
     2**32 - 3: "TBD", 2**32 - 4: "extern", 2**32 - 5: "batch", 2**32 - 6: "interactive",
 }  # fmt: skip
-_THROTTLE = re.compile(r"%([0-9]{1,9})$")
-_TASKS = re.compile(r"[0-9,%:.-]{1,4096}")
 
 
 class _Running(Struct, gc=False):
@@ -147,32 +141,23 @@ _STEP = msgspec.json.Decoder(_Step)
 _STEPS = msgspec.json.Decoder(_Steps)
 
 
-class UnreadableJobError(ValueError):
-    """A job or step object that is damaged or says what cannot be."""
-
-
 def rows(data: bytes) -> Iterator[tuple[int, int, Row | UnreadableJobError]]:
     """(first byte, end, row) of a job object and of its steps, as positions in `data`.
 
-    Rows have the columns of `accounting_row` without evidence; host lists stand in `nodes` and
-    `failed_nodes` as printed. An object that cannot be read gives the error in place of its row.
+    An object that cannot be read gives the error in place of its row.
     """
     try:
         job, steps = _read_job(data)
         job_row = _job_row(job)
-    except UnreadableJobError as error:
-        yield 0, len(data), error
-        return
     except ValueError as error:
-        yield 0, len(data), UnreadableJobError(f"job {job.job_id!r:.60}: {error}")
+        yield 0, len(data), UnreadableJobError(str(error))
         return
     yield 0, len(data), job_row
     for start, raw in steps:
         try:
-            yield start, start + len(raw), _step_row(_read_step(raw), job_row)
+            yield start, start + len(raw), _step_row(values.decoded(_STEP, raw), job_row)
         except ValueError as error:
-            problem = f"step of job {job_row['job_id']}: {error}"
-            yield start, start + len(raw), UnreadableJobError(problem)
+            yield start, start + len(raw), UnreadableJobError(f"a step: {error}")
 
 
 def _read_job(data: bytes) -> tuple[_Job, list[tuple[int, bytes]]]:
@@ -182,34 +167,12 @@ def _read_job(data: bytes) -> tuple[_Job, list[tuple[int, bytes]]]:
         return job, _places(job.steps, data)
     except (msgspec.DecodeError, RecursionError):
         pass
-    data = _without_bare_words(data)
+    job = values.decoded(_JOB, data)
+    data = values.without_bare_words(data)
     try:
-        job = _JOB.decode(_without_bad_bytes(data))
         return job, _places(_STEPS.decode(data).steps, data)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except msgspec.DecodeError as error:
         raise UnreadableJobError(f"not a job object: {error}") from error
-
-
-def _read_step(raw: bytes) -> _Step:
-    try:
-        return _STEP.decode(raw)
-    except (msgspec.DecodeError, RecursionError):
-        pass
-    try:
-        return _STEP.decode(_without_bad_bytes(raw))
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise UnreadableJobError(str(error)) from error
-
-
-def _without_bare_words(data: bytes) -> bytes:
-    """The same with Infinity and NaN as empty texts, every byte in its place."""
-    return _STRING_OR_BARE.sub(
-        lambda found: found[0] if found[0][:1] == b'"' else b'""'.ljust(len(found[0])), data
-    )
-
-
-def _without_bad_bytes(data: bytes) -> bytes:
-    return data.decode("utf-8", "replace").encode()
 
 
 def _places(steps: list[Raw] | None, data: bytes) -> list[tuple[int, bytes]]:
@@ -224,18 +187,20 @@ def _address(data: bytes) -> int:
 
 
 def _job_row(job: _Job) -> Row:
-    number = values.whole(job.job_id)
-    if not number:
-        raise ValueError("no job_id")
     if job.group is None:
         raise ValueError("its group is null: a row that the accounting database lost parts of")
+    array, het = job.array or _Array(), job.het or _Het()
+    running = array.limits.max.running if array.limits and array.limits.max else None
     time, state = job.time or _Time(), job.state or _State()
     association = job.association or _Association()
     printed = values.state(state.current, job.kill_request_user)
     comment = job.comment.job if isinstance(job.comment, _Comment) else job.comment
     row: Row = {
         "cluster": values.text(job.cluster or association.cluster),
-        "native_id": str(number),
+        **values.job_ids(
+            job.job_id, (array.job_id, array.task_id, array.task),
+            running.tasks if running else None, (het.job_id, het.job_offset),
+        ),
         "sluid": values.text(job.sluid),
         "job_name": values.text(job.name),
         "user": values.text(job.user or association.user),
@@ -253,39 +218,11 @@ def _job_row(job: _Job) -> Row:
         "reason": values.known_text(state.reason),
         "failed_nodes": job.failed_node or None,
         "restart_count": values.count(job.restart_cnt),
-    }
-    row |= _ids(number, job)
+    }  # fmt: skip
     row |= _span(time)
     row |= _exit(job.exit_code)
     row |= _resources(job)
     row["stamp_kind"] = _stamp_kind(row)
-    return row
-
-
-def _ids(number: int, job: _Job) -> Row:
-    """The job id as sacct's text prints it, and its parts."""
-    array, het = job.array or _Array(), job.het or _Het()
-    array_id, task_id = values.whole(array.job_id), values.whole(array.task_id)
-    het_id, offset = values.whole(het.job_id), values.count(het.job_offset)
-    row: Row = {"job_id": str(number)}
-    if array_id:
-        tasks = (array.task or "").strip("[]")
-        if tasks and not _TASKS.fullmatch(tasks):
-            tasks = ""
-        running = array.limits.max.running if array.limits and array.limits.max else None
-        throttle = values.whole(running.tasks) if running else None
-        printed = _THROTTLE.search(tasks)
-        row |= {
-            "array_job_id": array_id,
-            "array_task_id": task_id,
-            "array_throttle": throttle or (int(printed[1]) if printed else None),
-        }
-        if task_id is not None:
-            row["job_id"] = f"{array_id}_{task_id}"
-        elif tasks:
-            row["job_id"] = f"{array_id}_[{tasks}]"
-    if het_id and offset is not None:
-        row |= {"job_id": f"{het_id}+{offset}", "het_offset": offset}
     return row
 
 

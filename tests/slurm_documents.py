@@ -118,6 +118,43 @@ def job(generation, job_id, submit, *, start=0, end=0, **options):
     return record
 
 
+def live_job(generation, job_id, submit, **options):
+    """One job of the cluster `harbor` as squeue shows it: end or start may be forecasts."""
+    is_old = generation < 40
+    name = options.get("state", "RUNNING")
+    time = (lambda value: value) if is_old else (lambda value: number(value, generation))
+    code = exit_code(options.get("code", 0), 40, options.get("signal"))
+    return {
+        "account": "research",
+        "array_job_id": time(options.get("array_job_id", 0)),
+        "array_task_id": number(options.get("task_id"), generation),
+        "array_max_tasks": time(options.get("throttle", 0)),
+        "array_task_string": options.get("tasks", ""),
+        "cluster": "harbor",
+        "eligible_time": time(submit),
+        "end_time": time(options.get("end", 0)),
+        "exit_code": options.get("code", 0) << 8 if is_old else code,
+        "het_job_id": time(options.get("het_job_id", 0)),
+        "het_job_offset": number(options.get("het_offset"), generation),
+        "job_id": job_id,
+        "job_resources": {"nodes": "node[001-004]", "allocated_hosts": 4},
+        "job_state": state(name, generation),
+        "name": "pretrain",
+        "node_count": number(4, generation),
+        "nodes": options.get("nodes", "node[001-004]"),
+        "partition": "gpu",
+        "restart_cnt": options.get("restarts", 0),
+        "standard_output": f"/home/ana/slurm-{job_id}.out",
+        "start_time": time(options.get("start", 0)),
+        "state_reason": options.get("reason", "None"),
+        "submit_time": time(submit),
+        "time_limit": number(options.get("limit", 1440), generation),
+        "tres_alloc_str": options.get("tres", "cpu=384,node=4,billing=32,gres/gpu=32"),
+        "user_name": "ana",
+        "current_working_directory": "/home/ana",
+    }
+
+
 def meta(generation):
     """Who printed a document; version fields as odd as real ones."""
     if generation < 39:

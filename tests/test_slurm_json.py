@@ -20,7 +20,7 @@ from parsers.tables import MAX_TEXT_BYTES
 from pipeline import database, show, timeline
 from pipeline.ingest import ingest
 from tests import slurm_documents as slurm
-from tests.slurm_documents import GENERATIONS, document, job, step
+from tests.slurm_documents import GENERATIONS, document, job, live_job, step
 
 GOLDEN = Path(__file__).parent / "golden" / "slurm_pair"
 JSON = SlurmJson()
@@ -375,6 +375,61 @@ def test_fields_may_be_missing_or_new(tmp_path):
     assert known(rows[0]) == {
         "job_id": "5", "native_id": "5", "exit_trusted": True, "never_started": True,
     }  # fmt: skip
+
+
+# --- jobs that the controller knows -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_open_jobs_have_no_end_and_waiting_ones_no_start(tmp_path, generation):
+    live = [
+        live_job(generation, 100, T, start=T + 60, end=T + 86_460, restarts=2),
+        live_job(generation, 200, T, start=T + 900, end=T + 9000, state="PENDING", nodes="",
+                 array_job_id=200, tasks="5-7%2", throttle=2, reason="Resources", tres=""),
+        live_job(generation, 301, T, start=T + 60, end=T + 90, state="FAILED", code=3,
+                 het_job_id=300, het_offset=1),
+        live_job(generation, 401, T, start=T + 60, end=T + 60, state="CANCELLED", nodes="",
+                 tres=""),
+    ]  # fmt: skip
+    rows, rejects, _ = parse_bytes(tmp_path, document(generation, live, indent=2))
+    assert rejects == []
+    common = {"cluster": "harbor", "account": "research", "partition": "gpu", "user": "ana",
+              "job_name": "pretrain", "work_dir": "/home/ana", "stamp_kind": "utc",
+              "time_limit_s": 86_400, "submit_us": us(T), "eligible_us": us(T)}  # fmt: skip
+
+    def expected(job_id, native, name, **own):
+        return common | {
+            "job_id": job_id, "native_id": str(native), "state": name, "state_base": name,
+            "stdout_path": f"/home/ana/slurm-{native}.out", "exit_trusted": True,
+            "restart_count": 0, "never_started": False,
+        } | own  # fmt: skip
+
+    four = [f"node{n:03}" for n in range(1, 5)]
+    assert [known(row) for row in rows] == [
+        expected("100", 100, "RUNNING", start_us=us(T + 60), restart_count=2, n_nodes=4,
+                 n_gpus=32, nodes=four),
+        expected("200_[5-7%2]", 200, "PENDING", array_job_id=200, array_throttle=2,
+                 reason="Resources", n_nodes=0, never_started=True),
+        expected("300+1", 301, "FAILED", start_us=us(T + 60), end_us=us(T + 90), exit_code=3,
+                 exit_signal=0, het_offset=1, n_nodes=4, n_gpus=32, nodes=four),
+        expected("401", 401, "CANCELLED", start_us=us(T + 60), end_us=us(T + 60), exit_code=0,
+                 exit_signal=0, n_nodes=4, never_started=True),
+    ]  # fmt: skip
+
+
+def test_an_open_job_gives_way_to_its_end(tmp_path):
+    record = live_job(45, 100, T, start=T + 60, end=T + 86_460)
+    (tmp_path / "squeue.json").write_bytes(document(45, [record]))
+    lake_dir = tmp_path / "lake"
+    question = "select count(*), any_value(is_open), any_value(epoch(end_at)) from attempt"
+    found = []
+    for name in ("squeue.json", "sacct.json"):
+        ingest([str(tmp_path / name)], lake_dir)
+        timeline.rebuild(lake_dir)
+        found.append(database.connect(lake_dir).sql(question).fetchall()[0])
+        ended = job(45, 100, T, start=T + 60, end=T + 500, state="FAILED")
+        (tmp_path / "sacct.json").write_bytes(document(45, [ended]))
+    assert found == [(1, True, None), (1, False, T + 500)]
 
 
 # --- damage ------------------------------------------------------------------------------------
