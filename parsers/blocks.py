@@ -175,6 +175,8 @@ class BlockReader:
     after `end`. Chunks that share their borders hold every record once, whatever `block_bytes`.
     Nothing behind `end` is given out but the rest of a record that began before it, so a file may
     grow meanwhile. Reading a compressed file from `start` inflates what stands before it.
+    `in_pieces` is for whole files whose records do not follow lines: a block ends anywhere, so its
+    first line may be the rest of one, which `first_line` then numbers; no line is ever cut.
     """
 
     path: Path
@@ -184,6 +186,7 @@ class BlockReader:
     is_record_start: RecordStart | None = None
     block_bytes: int = BLOCK_BYTES
     max_line_bytes: int = MAX_LINE_BYTES
+    in_pieces: bool = False
 
     first_byte: int | None = field(default=None, init=False)  # where the first line begins
     next_byte: int = field(default=0, init=False)  # where the line behind the chunk begins
@@ -235,7 +238,7 @@ class BlockReader:
         """Count the lines that this chunk owns."""
         if self.first_byte is None:
             self.first_byte = block.byte_offset + int(block.starts[first])
-        self.n_lines += last - first
+        self.n_lines += last - first - lines.is_rest
         if last < len(block.starts):
             self.next_byte = block.byte_offset + int(block.starts[last])
             return
@@ -259,13 +262,15 @@ class _AlignedLines:
     """All whole lines from the first one at or after a chunk's start, in one reused buffer.
 
     After each block: `offset` is where the next line begins, `has_newline` whether the last line of
-    the block had one, `is_cut` whether the block is one line without all of its bytes.
+    the block had one, `is_cut` whether the block is one line without all of its bytes, `is_rest`
+    whether its first line began in the block before.
     """
 
     def __init__(self, source: Source, reader: BlockReader) -> None:
         self.offset = 0
         self.has_newline = False
         self.is_cut = False
+        self.is_rest = False
         self._source = source
         self._reader = reader
         self._most = reader.max_line_bytes + 1  # a buffer so full without newline must be cut
@@ -284,6 +289,11 @@ class _AlignedLines:
             is_end = self._fill()
             filled = self._filled
             newlines = _newlines(self._buffer[:filled])
+            if self._reader.in_pieces:
+                yield from self._piece(newlines)
+                if is_end:
+                    return
+                continue
             self.is_cut = not newlines.size and filled == self._most
             if self.is_cut:
                 yield from self._cut_line()
@@ -301,6 +311,16 @@ class _AlignedLines:
             if is_end:
                 return
             self._keep(cut)
+
+    def _piece(self, newlines: npt.NDArray[np.int64]) -> Iterator[Block]:
+        """All that is in the buffer, wherever its last line ends."""
+        if self._filled:
+            self.is_rest = self.offset > 0 and not self.has_newline
+            block = _block(self._buffer, self._filled, self.offset, newlines)
+            self.has_newline = bool(newlines.size) and int(newlines[-1]) + 1 == self._filled
+            self.offset += self._filled
+            yield block
+            self._filled = 0
 
     def _fill(self) -> bool:
         """Fill the buffer, but little behind the chunk; True at the end of the file."""
@@ -429,9 +449,12 @@ def read_head(path: Path, compression: str | None = None, n_bytes: int = HEAD_BY
 
 
 def whole_lines(head: bytes, n_bytes: int = HEAD_BYTES) -> bytes:
-    """A file's head of at most `n_bytes`, without the line that this limit cuts."""
+    """A file's head of at most `n_bytes`, without the line that this limit cuts.
+
+    A line that fills half of the head stays: it is what the file consists of.
+    """
     whole = head.rfind(b"\n") + 1
-    return head[:whole] if whole and len(head) == n_bytes else head
+    return head[:whole] if whole > n_bytes // 2 and len(head) == n_bytes else head
 
 
 def read_range(path: Path, compression: str | None, start: int, n_bytes: int) -> bytes:

@@ -26,6 +26,8 @@ HEAD_BYTES = 64 * 1024
 class Block:
     """Newline-aligned bytes and where they stand.
 
+    Of a file that is read in pieces (`Format.spans_lines`) the first line may be the rest of one
+    that began in the block before, and the last one may go on in the next block.
     `data` may be a view of a buffer that the reader reuses: copy what must outlive the iteration.
     `starts[i]:ends[i]` is line i without its `\\n`; the last line of a file may lack the `\\n`.
     """
@@ -68,7 +70,7 @@ class Facts:
     rows: dict[str, list[Row]] = field(default_factory=dict)
     bulk: dict[str, list[pa.Table]] = field(default_factory=dict)
     n_lines: int = 0
-    claimed_lines: int = 0  # lines that a format recognised as its own, rejects included
+    claimed_lines: int = 0  # lines (or JSON objects) that a format recognised, rejects included
 
     def add(self, table: Table, row: Row) -> None:
         """Add one row."""
@@ -98,6 +100,7 @@ class Format(Protocol):
 
     name: str
     version: str
+    spans_lines: bool  # records do not follow lines: a file is one chunk, blocks are any pieces
 
     def sniff(self, head: bytes, file_name: str) -> Sniff:
         """How surely `head` is of this format; score 0 means "not mine"."""
@@ -134,9 +137,10 @@ def conform(part: pa.Table, schema: pa.Schema) -> pa.Table:
 def all_formats() -> tuple[Format, ...]:
     """Every format, most specific first."""
     from parsers.slurm_accounting import SlurmAccounting
+    from parsers.slurm_json import SlurmJson
     from parsers.text_log import TextLog
 
-    return (SlurmAccounting(), TextLog())
+    return (SlurmJson(), SlurmAccounting(), TextLog())
 
 
 def recognise(head: bytes, file_name: str, forced: str | None = None) -> list[Sniff]:

@@ -7,20 +7,16 @@ in a block, by a function of one text. A text that its function refuses makes it
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from parsers.hostlist import HostlistError, expand
 from parsers.sacct_layout import JOB_ID
-from parsers.sacct_times import Bools, Ints, Times, duration_s, read_times
+from parsers.sacct_times import Bools, Times, duration_s, read_times
+from parsers.slurm_nodes import node_lists
 from parsers.tables import ACCOUNTING_ROW, MAX_TEXT_BYTES, StampKind
-
-MAX_JOB_NODES = 16_384
-MAX_STEP_NODES = 1_024
-"""Longer host lists give no names, only their count: a block of them would not fit into memory."""
 
 USED_COLUMNS = frozenset(
     """
@@ -262,7 +258,7 @@ def _resources(reading: _Reading, rows: dict[str, pa.Array]) -> dict[str, pa.Arr
     return {
         "n_nodes": n_nodes,
         "n_gpus": _first(
-            reading.each("alloctres", _gpus, pa.int32(), "a list of resources"),
+            reading.each("alloctres", gpus_of_tres, pa.int32(), "a list of resources"),
             reading.each("allocgres", _old_gpus, pa.int32(), "a list of resources"),
         ),
         "nodes": nodes,
@@ -289,41 +285,11 @@ def _never_started(
 
 
 def _nodes(reading: _Reading, name: str, steps: pa.Array) -> pa.Array:
-    """Host names by row; null where unknown, damaged or too many, empty for "None assigned"."""
+    """Host names by row."""
     coded = reading.coded(name)
     if coded is None:
         return pa.nulls(reading.n_rows, pa.list_(pa.string()))
-    names: list[str] = []
-    ends, is_unknown = [0], []
-    for text in coded.dictionary.to_pylist():
-        hosts = _hosts(text)
-        names += hosts or ()
-        ends.append(len(names))
-        is_unknown.append(hosts is None)
-    lists = np.array(ends, np.int64)
-    codes = coded.indices.fill_null(0).to_numpy()
-    is_step = steps.is_valid().to_numpy(zero_copy_only=False)
-    is_known = ~np.array(is_unknown)[codes] & coded.is_valid().to_numpy(zero_copy_only=False)
-    is_known &= ~(is_step & (np.diff(lists)[codes] > MAX_STEP_NODES))
-    return _taken(pa.array(names, pa.string()), lists, codes, is_known)
-
-
-def _taken(names: pa.Array, ends: Ints, codes: Ints, is_known: Bools) -> pa.Array:
-    """The lists `names[ends[code]:ends[code + 1]]` of all rows; Arrow's own take is slow."""
-    lengths = np.where(is_known, ends[codes + 1] - ends[codes], 0)
-    row_ends = np.concatenate(([0], np.cumsum(lengths)))
-    shift = np.repeat(ends[codes] - row_ends[:-1], lengths)
-    flat = names.take(pa.array(shift + np.arange(row_ends[-1])))
-    return pa.ListArray.from_arrays(pa.array(row_ends, pa.int32()), flat, mask=pa.array(~is_known))
-
-
-def _hosts(text: str) -> Sequence[str] | None:
-    if text.strip() == "None assigned":
-        return ()
-    try:
-        return expand(text, MAX_JOB_NODES) or None
-    except HostlistError:
-        return None
+    return node_lists(coded, steps.is_valid().to_numpy(zero_copy_only=False))
 
 
 def _whole_numbers(reading: _Reading, name: str) -> pa.Array:
@@ -404,7 +370,7 @@ def _known_text(text: str) -> str | None:
     return None if text in _NOTHING else bounded(text)
 
 
-def _gpus(text: str) -> int | None:
+def gpus_of_tres(text: str) -> int | None:
     """GPUs of `gres/gpu=N`, else the sum of the typed `gres/gpu:TYPE=N`; never both."""
     if total := _GPU.search(text):
         return int(total[1])

@@ -41,6 +41,7 @@ class SlurmAccounting:
 
     name = "sacct"
     version = "2"
+    spans_lines = False
 
     def sniff(self, head: bytes, file_name: str) -> Sniff:
         """Sure when a header line of known column names stands in the head, behind any banner.

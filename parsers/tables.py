@@ -73,7 +73,12 @@ _I64, _I32, _F64, _STR, _BOOL = pa.int64(), pa.int32(), pa.float64(), pa.string(
 EVIDENCE = (
     Column("file_id", _STR, "content's origin; survives renaming, rotation and compression"),
     Column("line", _I64, "1-based, counts \\n only"),
-    Column("byte_offset", _I64, "0-based start of the line in the decompressed bytes", "bytes"),
+    Column(
+        "byte_offset",
+        _I64,
+        "0-based start of the line, or of a JSON object in it, in the decompressed bytes",
+        "bytes",
+    ),
     Column("seq", _I64, "0-based byte position of the record itself: orders facts of one line"),
 )
 STAMP = (

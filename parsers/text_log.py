@@ -63,6 +63,7 @@ class TextLog:
 
     name = "text"
     version = "1"
+    spans_lines = False
 
     def sniff(self, head: bytes, file_name: str) -> Sniff:
         """Low for any text, higher with anchors of a dialect, 0 for binary data and own reports."""

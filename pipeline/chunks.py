@@ -58,12 +58,15 @@ class ChunkResult:
 def plan_chunks(
     plan: FilePlan, first: int, parts: Path, options: IngestOptions, chunk_bytes: int
 ) -> list[ChunkTask]:
-    """The chunks of a file, numbered from `first`: one if compressed, none if unrecognised."""
+    """The chunks of a file, numbered from `first`: none if unrecognised.
+
+    One if it is compressed or its records do not follow lines.
+    """
     if plan.sniff is None:
         return []
     look = plan.look
     borders: list[int | None] = [plan.parsed_from]
-    if look.compression is None:
+    if look.compression is None and not format_named(plan.sniff.format).spans_lines:
         borders += range(plan.parsed_from + chunk_bytes, look.size_bytes, chunk_bytes)
         borders.append(look.size_bytes)
     else:
@@ -121,13 +124,16 @@ class _Tail:
     """The last record of a chunk: bytes that are appended later may belong to it."""
 
     is_record_start: Callable[[bytes], bool] | None  # None: every line is a record
+    is_one_record: bool  # the whole file: nothing of it is known before its end
     offset: int | None = None
     line: int = 0
 
     def watch(self, reader: BlockReader) -> Iterator[Block]:
         """The blocks of the reader."""
         for block in reader:
-            if self.is_record_start is None:
+            if self.is_one_record:
+                index = -1
+            elif self.is_record_start is None:
                 index = len(block.starts) - 1
             else:
                 index = self._last_record(block, self.is_record_start)
@@ -135,7 +141,9 @@ class _Tail:
                 self.offset = block.byte_offset + int(block.starts[index])
                 self.line = block.first_line + index
             yield block
-        if self.is_record_start is None and reader.tail_offset is None:
+        if self.is_one_record:
+            self.offset = reader.first_byte
+        elif self.is_record_start is None and reader.tail_offset is None:
             self.offset, self.line = reader.next_byte, reader.n_lines
         elif self.offset is None:
             self.offset = reader.first_byte  # what looks like no record yet may become one
@@ -153,9 +161,12 @@ def _reader(task: ChunkTask) -> tuple[BlockReader, _Tail]:
         return parser.is_record_start(line, task.sniff)
 
     # every line of a text log is a record: spare the calls
-    is_start = None if parser.name == "text" else is_record_start
-    reader = BlockReader(Path(task.path), task.start, task.end, task.compression, is_start)
-    return reader, _Tail(is_start)
+    is_start = None if parser.name == "text" or parser.spans_lines else is_record_start
+    reader = BlockReader(
+        Path(task.path), task.start, task.end, task.compression, is_start,
+        in_pieces=parser.spans_lines,
+    )  # fmt: skip
+    return reader, _Tail(is_start, parser.spans_lines)
 
 
 def _result(task: ChunkTask, reader: BlockReader, tail: _Tail, facts: Facts) -> ChunkResult:

@@ -12,7 +12,7 @@ import duckdb
 
 from parsers.blocks import BlockReader, UnreadableFileError, detect_compression, read_head
 from parsers.dialect_files import load_dialects
-from parsers.formats import recognise
+from parsers.formats import format_named, recognise
 from pipeline import database, timeline
 from pipeline.catalog import IngestOptions
 from pipeline.discovery import discover, path_text
@@ -112,7 +112,8 @@ def _explain_one(con: duckdb.DuckDBPyConnection, path: Path, options: IngestOpti
     found.problem = None if status == "parsed" else f"{status}: {detail}"
     found.first_at, found.last_at = plain(first), plain(last)
     found.timezone, found.timezone_rule = _zone(con, file_id, options.timezone)
-    found.coverage = n_claimed / found.n_lines if found.n_lines else None
+    is_of_lines = not (sniffs and format_named(sniffs[0].format).spans_lines)
+    found.coverage = n_claimed / found.n_lines if found.n_lines and is_of_lines else None
     found.counts = _counts(con, file_id)
     found.rejects = [
         f"line {line}: {reason}"

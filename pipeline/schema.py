@@ -48,7 +48,11 @@ FILE = Table(
         Column("timezone", _STR, "IANA zone in which times without offset are read"),
         Column("n_bytes", _I64, "decompressed bytes parsed so far", "bytes"),
         Column("n_lines", _I64, "lines parsed so far"),
-        Column("n_claimed_lines", _I64, "lines that gave a fact or a reject"),
+        Column(
+            "n_claimed_lines",
+            _I64,
+            "lines, or objects of JSON, that gave a fact or a reject",
+        ),
         Column("n_rejects", _I64, "records that a format claimed and could not read"),
         Column("first_at", _AT, "first instant in the file"),
         Column("last_at", _AT, "last instant in the file"),

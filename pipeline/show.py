@@ -198,7 +198,9 @@ def _known_file(con: duckdb.DuckDBPyConnection, name: str) -> str | None:
 
 def _line_at(path: Path, offset: int) -> str:
     raw = read_range(path, detect_compression(path), offset, MAX_SHOWN_BYTES)
-    return raw.partition(b"\n")[0].decode("utf-8", "replace")
+    first = raw.partition(b"\n")[0]
+    # a JSON object printed over many lines: its first one says nothing
+    return (b" ".join(raw.split()) if first.strip() == b"{" else first).decode("utf-8", "replace")
 
 
 def _nth_line(path: Path, number: int) -> str:

@@ -8,18 +8,23 @@ with newest as (
 ),
 
 lines as (
-    select file_id, line from raw_train_event
-    union
-    select file_id, line from raw_fault_event
-    union
-    select file_id, line from raw_accounting_row
-    union
-    select file_id, line from raw_reject
+    select file_id, line, seq from raw_train_event
+    union all
+    select file_id, line, seq from raw_fault_event
+    union all
+    select file_id, line, seq from raw_accounting_row
+    union all
+    select file_id, line, seq from raw_reject
 ),
 
 claimed as (
-    select file_id, count(*) as n_claimed_lines
+    select
+        lines.file_id,
+        -- records of a JSON document do not follow lines
+        count(distinct case when f.format = 'slurm_json' then seq else line end)
+            as n_claimed_lines
     from lines
+    join newest as f using (file_id)
     group by all
 ),
 

@@ -442,3 +442,27 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
         out.write(b"x" * 12_000_000)
         out.write(b"\n" * 9_000_000)
     assert growth_mb(path, None) < 250
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    data=st.lists(st.sampled_from([b"a", b"bc", b"\n"]), max_size=30).map(b"".join),
+    block_bytes=st.integers(1, 12),
+)
+def test_pieces_number_the_line_that_every_byte_stands_in(
+    tmp_path: Path, data: bytes, block_bytes: int
+) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(data)
+    reader = BlockReader(path, block_bytes=block_bytes, max_line_bytes=2, in_pieces=True)
+    seen = b""
+    for block in reader:
+        assert block.byte_offset == len(seen)
+        assert len(block.data) <= block_bytes
+        for index, start in enumerate(block.starts.tolist()):
+            assert block.first_line + index == data[: block.byte_offset + start].count(b"\n")
+        seen += bytes(block.data)
+    assert seen == data
+    assert reader.n_lines == len(data.splitlines())
+    assert reader.cut_lines == []
+    assert reader.next_byte == len(data)

@@ -12,6 +12,8 @@ import pytest
 
 from parsers import dialect_files, training
 from parsers.dialect_files import load_dialects
+from parsers.sacct_columns import USED_COLUMNS
+from parsers.sacct_layout import KNOWN_COLUMNS
 from pipeline import database, timeline
 from pipeline.catalog import IngestOptions
 from pipeline.cli import build_parser, main
@@ -124,6 +126,25 @@ def test_roles_of_lines_are_explained_as_they_are_shown():
         assert f"| `{role}` | {words.role(role, is_root=False, confidence='likely')} |" in page
     root, hint = (words.role("root", is_root=True, confidence=c) for c in ("weak", "unattributed"))
     assert f"| `is_root` | {root}; {hint} |" in page
+
+
+def test_collection_command_keeps_every_column_that_is_used():
+    page = (ROOT / "docs/collect.md").read_text()
+    found = re.search(r"sacct -a -D -P .*?-o (\S+)", page, re.DOTALL)
+    columns = found[1].lower().split(",")
+    assert KNOWN_COLUMNS.issuperset(columns)
+    # other names or older forms of what is asked for
+    assert USED_COLUMNS - set(columns) == {"allocgres", "elapsed", "timelimit", "uid"}
+
+
+def test_lines_of_the_collection_page_are_read(tmp_path):
+    lines = blocks("docs/collect.md", "text")[0]
+    (tmp_path / "kernel.log").write_text(lines)
+    summary = ingest([str(tmp_path / "kernel.log")], tmp_path / "lake")
+    timeline.rebuild(tmp_path / "lake")
+    con = database.connect(tmp_path / "lake")
+    rows = con.sql("select line, occurred_at is null, gpu from fault_event order by 1").fetchall()
+    assert rows == [(n, False, "0000:4e:00") for n in range(1, summary.n_lines + 1)]
 
 
 def test_every_link_between_pages_leads_somewhere():

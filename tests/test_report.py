@@ -13,8 +13,10 @@ import pyarrow as pa
 import pytest
 
 from parsers.text_log import TextLog
-from pipeline import database
+from pipeline import database, timeline
+from pipeline.catalog import IngestOptions
 from pipeline.errors import UsageError
+from pipeline.ingest import ingest
 from pipeline.report import Choice, Report, build_from
 from pipeline.report.markdown_parts import cell, code
 from pipeline.report.markup import el
@@ -119,6 +121,35 @@ def test_times_without_zone_are_named_where_no_zone_was_given():
     con.execute(database.NEWEST_FILE)
     warnings = build_from(con, Choice(), MADE).data_quality.warnings
     assert "times without zone are read as UTC in 2 files" in warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("rows", "lead"),
+    [
+        ([("10:00:05", "10:02:06", "")], "accounting was perhaps taken without --duplicates"),
+        ([("10:00:05", "10:02:06", "1")], "accounting was taken without --duplicates"),
+        ([("10:00:05", "10:02:06", "0")], None),
+        ([("10:00:05", "10:05:06", "")], None),
+        ([("08:00:00", "08:00:00", ""), ("10:00:05", "10:02:06", "")], None),
+        ([("08:00:00", "08:00:00", "0"), ("10:00:05", "10:02:06", "1")], None),
+    ],
+)
+def test_a_requeue_without_the_row_before_it_is_warned_about(tmp_path, rows, lead):
+    lines = ["JobID|JobIDRaw|JobName|State|Submit|Eligible|Start|End|NNodes|Restarts"]
+    for submit, eligible, restarts in rows:
+        day = "2026-03-01T"
+        lines.append(
+            f"7|7|train|FAILED|{day}{submit}|{day}{eligible}|{day}{eligible}|{day}11:00:00|2|"
+            + restarts
+        )
+    (tmp_path / "sacct.txt").write_text("\n".join(lines) + "\n")
+    ingest([str(tmp_path / "sacct.txt")], tmp_path / "lake", IngestOptions(timezone="UTC"))
+    timeline.rebuild(tmp_path / "lake")
+    con = database.connect(tmp_path / "lake")
+    warnings = build_from(con, Choice(), MADE).data_quality.warnings
+    found = [w for w in warnings if "--duplicates" in w]
+    assert len(found) == (lead is not None)
+    assert all(w.startswith(lead) for w in found)
 
 
 @pytest.mark.parametrize(

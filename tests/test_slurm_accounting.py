@@ -16,9 +16,10 @@ from parsers import slurm_accounting
 from parsers.blocks import BlockReader, read_head
 from parsers.formats import ParseContext, recognise
 from parsers.hostlist import expand
-from parsers.sacct_columns import MAX_STEP_NODES, USED_COLUMNS, typed_rows
+from parsers.sacct_columns import USED_COLUMNS, typed_rows
 from parsers.sacct_layout import KNOWN_COLUMNS, read_header
 from parsers.slurm_accounting import SlurmAccounting
+from parsers.slurm_nodes import MAX_STEP_NODES
 from parsers.tables import ACCOUNTING_ROW, MAX_TEXT_BYTES
 
 GOLDEN = Path(__file__).parent / "golden" / "sacct"

@@ -25,7 +25,10 @@ MIN_SUGGESTED = 0.5
 _TOTALS = """
 select
     count(*), coalesce(sum(n_bytes), 0)::bigint, coalesce(sum(n_lines), 0)::bigint,
-    coalesce(sum(n_claimed_lines), 0)::bigint, coalesce(sum(n_rejects), 0)::bigint
+    coalesce(sum(n_claimed_lines), 0)::bigint, coalesce(sum(n_rejects), 0)::bigint,
+    -- what stands on which line says nothing of a JSON document
+    sum(n_claimed_lines) filter (format is distinct from 'slurm_json')
+    / nullif(sum(n_lines) filter (format is distinct from 'slurm_json'), 0)
 from file
 """
 
@@ -50,6 +53,16 @@ from attempt
 where native_id is not null
 group by cluster, native_id, job_id
 having max(restart_count) >= count(*)
+order by cluster, job_id
+"""
+
+_DELAYED = """
+select job_id
+from attempt
+where native_id is not null
+group by cluster, native_id, job_id
+having count(*) = 1 and max(restart_count) is null
+    and max(eligible_at - submit_at) between interval 120 seconds and interval 122 seconds
 order by cluster, job_id
 """
 
@@ -146,9 +159,10 @@ def data_quality(
 ) -> DataQuality:
     """Counts over every file of the lake; warnings about its files and about `runs`.
 
-    reject_share = rejects / claimed_lines; coverage = claimed_lines / lines; null without lines.
+    reject_share = rejects / claimed_lines; coverage = claimed_lines / lines of the files whose
+    records are lines; null without any.
     """
-    files, n_bytes, lines, claimed, rejects = con.sql(_TOTALS).fetchall()[0]
+    files, n_bytes, lines, claimed, rejects, coverage = con.sql(_TOTALS).fetchall()[0]
     unread = _unread_training_logs(con)
     return DataQuality(
         files=files,
@@ -157,7 +171,7 @@ def data_quality(
         claimed_lines=claimed,
         rejects=rejects,
         reject_share=rejects / claimed if claimed else None,
-        coverage=claimed / lines if lines else None,
+        coverage=coverage,
         warnings=[*_about_scope(choice), *_about_files(con, unread),
                   *_about_accounting(con, runs), *_about_links(con, runs), *_about_runs(runs)],
         unread_training_logs=unread,
@@ -231,6 +245,13 @@ def _about_accounting(con: duckdb.DuckDBPyConnection, runs: Sequence[Run]) -> It
         yield (
             f"accounting was taken without --duplicates, earlier attempts are missing: job "
             f"{words.some(restarted)}"
+        )
+    if delayed := [job for (job,) in con.sql(_DELAYED).fetchall()]:
+        # slurmctld lets a requeued job wait until its credential has expired, 120 s by default
+        yield (
+            f"accounting was perhaps taken without --duplicates, earlier attempts may be missing: "
+            f"{words.counted(len(delayed), 'job')} ({words.some(delayed)}) waited 121 s as after a "
+            "requeue, without an earlier row"
         )
     yield from jobs_without_run(con, with_normal=False)
     orphans = [job for (job,) in con.sql(_ORPHAN_STEPS).fetchall()]
