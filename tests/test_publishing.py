@@ -8,6 +8,7 @@ import resource
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ import pytest
 from parsers.tables import Table
 from pipeline import database, lake, timeline
 from pipeline.errors import LakeError
+from pipeline.report.model import write_whole
 from tests.lakes import read, step_line, train_log
 
 ROOT = Path(__file__).parents[1]
@@ -151,3 +153,12 @@ def test_path_that_is_no_text_is_refused(tmp_path: Path, command: list[str]) -> 
     assert process.returncode == 1
     assert "l\\xe9ke: the path of a lake must be UTF-8" in process.stderr
     assert not Path(folder).exists()
+
+
+def test_reports_written_at_once_are_one_of_them_whole(tmp_path: Path) -> None:
+    path = tmp_path / "report.md"
+    texts = [str(n) * 100_000 for n in range(8)]
+    with ThreadPoolExecutor(8) as pool:
+        for _ in pool.map(lambda text: write_whole(path, text), texts * 5):
+            assert path.read_text() in texts
+    assert [p.name for p in tmp_path.iterdir()] == ["report.md"]

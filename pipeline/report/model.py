@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
+import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TextIO
 
 import msgspec
 
@@ -330,6 +335,25 @@ def _as_file_name(name: str) -> str:
     return plain if plain == name else f"{plain}-{digest}"
 
 
+@contextmanager
+def _alone(path: Path) -> Iterator[TextIO]:
+    """A file open for writing, empty, that no other process writes meanwhile; it may be renamed.
+
+    All use one name, so that writers who were killed leave one file at most.
+    """
+    while True:
+        with path.open("a", encoding="utf-8") as handle:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            try:
+                is_renamed = path.stat().st_ino != os.fstat(handle.fileno()).st_ino
+            except FileNotFoundError:
+                is_renamed = True
+            if not is_renamed:
+                handle.truncate(0)
+                yield handle
+                return
+
+
 def write_whole(path: Path, text: str) -> None:
     """Write a file in one step, so that a reader never sees half of it; OutputError."""
     if path.is_dir():
@@ -340,8 +364,10 @@ def write_whole(path: Path, text: str) -> None:
         if path.exists() and not path.is_file():  # a pipe or a device
             path.write_text(text, encoding="utf-8")
             return
-        new.write_text(text, encoding="utf-8")
-        new.replace(path)
+        with _alone(new) as handle:
+            handle.write(text)
+            handle.flush()
+            new.replace(path)
     except OSError as error:
         raise OutputError(
             f"cannot write {path}: {error.strerror}; expected a place that this user may change"
