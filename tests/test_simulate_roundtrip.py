@@ -1,4 +1,4 @@
-"""What the product says about simulated logs, against the truth (more: docs/accuracy.md)."""
+"""What the product says about simulated logs, against the truth (more: `make accuracy`)."""
 
 from __future__ import annotations
 
